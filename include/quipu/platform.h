@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * What a platform room offers to the machine. A new platform is a new room under src/platform and one line in the
+ * table of src/machine/platforms.c.
+ */
+#ifndef QUIPU_PLATFORM_H
+#define QUIPU_PLATFORM_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <quipu/event.h>
+#include <quipu/machine.h>
+#include <quipu/signal.h>
+
+/* What a room is built on. All pointers outlive the room. */
+struct quipu_platform_env {
+	const struct quipu_machine *machine;
+	struct quipu_core *core;       /* register the PMUs here */
+	struct quipu_signals *signals; /* the hardware floor reads and arms here */
+	struct quipu_notes *notes;     /* what was wrong in the nodes */
+	/* One line for each call between driver and firmware, when the user asked for it; NULL otherwise. */
+	void (*trace)(void *arg, const char *line);
+	void *trace_arg;
+};
+
+/* For `machine show`: one line of a room's description; @depth indents. */
+typedef void quipu_describe_fn(void *arg, unsigned depth, const char *line);
+
+struct quipu_platform {
+	const char *name; /* the room: "riscv" */
+	/* Does the tree hold hardware of this room? No notes, no allocation. */
+	bool (*matches)(const struct quipu_machine *);
+	/* Make hardware, firmware and drivers and register the PMUs. 0 and *self, or errno with a note. */
+	int (*create)(const struct quipu_platform_env *, void **self);
+	void (*destroy)(void *self);
+	/* Deadlines of this room's slots were reached: raise the interrupt, run the driver's handler. */
+	void (*interrupt)(void *self, const struct quipu_interrupt *);
+	/* PMUs, counters, widths, firmware: for a person. */
+	void (*describe)(void *self, quipu_describe_fn *, void *arg);
+	/* A modelled CPU goes online or offline. */
+	void (*cpu_online)(void *self, unsigned cpu, bool online);
+};
+
+/* All rooms; terminated by NULL. */
+extern const struct quipu_platform *const quipu_platforms[];
+
+#endif

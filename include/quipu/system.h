@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * A machine brought to life: its hardware, firmware and drivers (the rooms), the event core above them, clocks, and
+ * the placement of guest threads on modelled CPUs. Pure: an engine session, a unit test or someone else's emulator
+ * drives it through signals (quipu/signal.h) and the calls below.
+ */
+#ifndef QUIPU_SYSTEM_H
+#define QUIPU_SYSTEM_H
+
+#include <quipu/event.h>
+#include <quipu/machine.h>
+#include <quipu/platform.h>
+#include <quipu/signal.h>
+
+struct quipu_system;
+
+struct quipu_system_config {
+	int paranoid; /* perf_event_paranoid of the machine; -1 unless the user asked for the kernel's rules */
+	int first_type; /* 0: 6; 1024 with --host-events */
+	void (*trace)(void *arg, const char *line);
+	void *trace_arg;
+	/* A ring wants its reader, or an event hung up. */
+	void (*wake)(void *arg, struct quipu_event *, unsigned bits);
+	void *wake_arg;
+	/* A new task exists and has not run yet (stat --per-thread opens its events here); may be NULL. */
+	void (*task_new)(void *arg, struct quipu_task *);
+	void *task_arg;
+};
+
+/*
+ * quipu_system_new - @signals: the engine's source (or a manual one); its interrupt hook is taken over. Both must
+ * outlive the system. NULL with a note of kind WRONG.
+ */
+struct quipu_system *quipu_system_new(const struct quipu_machine *, struct quipu_signals *signals,
+				      const struct quipu_system_config *, struct quipu_notes *);
+void quipu_system_free(struct quipu_system *);
+
+struct quipu_core *quipu_system_core(struct quipu_system *);
+const struct quipu_machine *quipu_system_machine(const struct quipu_system *);
+struct quipu_signals *quipu_system_signals(struct quipu_system *);
+void quipu_system_describe(struct quipu_system *, quipu_describe_fn *, void *arg);
+
+/*
+ * Clocks (model time, ns). A CPU's clock is floor(cycles * 10^9 / Hz) plus the idle time it jumped over; machine time
+ * is the largest of them.
+ * quipu_system_idle - @cpu waited @ns (a timeout that expired): its task leaves the CPU, the clock jumps, it returns.
+ */
+uint64_t quipu_system_now(const struct quipu_system *, unsigned cpu);
+uint64_t quipu_system_time(const struct quipu_system *);
+void quipu_system_idle(struct quipu_system *, unsigned cpu, uint64_t ns);
+
+/*
+ * Threads of guest programs.
+ * quipu_system_place - the CPU for a new thread: the lowest idle one, else the one with the fewest threads; counts it
+ *	as placed. quipu_system_leave - a thread placed there is gone.
+ * quipu_system_run / quipu_system_stop - the thread starts or stops running on its CPU (clock: quipu_system_place's
+ *	CPU wakes at the larger of its own time and the machine's).
+ */
+unsigned quipu_system_place(struct quipu_system *);
+void quipu_system_leave(struct quipu_system *, unsigned cpu);
+void quipu_system_run(struct quipu_system *, unsigned cpu, struct quipu_task *);
+void quipu_system_stop(struct quipu_system *, unsigned cpu, bool preempt);
+
+/*
+ * Timers of a CPU: the core's tick and the user's interval. quipu_system_next_timer - ns on @cpu's clock at which
+ * quipu_system_timer must be called, UINT64_MAX for never. quipu_system_timer runs what is due at now(cpu).
+ * quipu_system_set_interval - call @fn each time the machine's clock passes a multiple of @ns (0: off).
+ */
+uint64_t quipu_system_next_timer(const struct quipu_system *, unsigned cpu);
+void quipu_system_timer(struct quipu_system *, unsigned cpu);
+void quipu_system_set_interval(struct quipu_system *, uint64_t ns, void (*fn)(void *arg, uint64_t now), void *arg);
+
+/* Cycles of @cpu at which its clock shows @ns; for engines that count cycles. */
+uint64_t quipu_system_cycles_at(const struct quipu_system *, unsigned cpu, uint64_t ns);
+
+#endif

@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The generated sysfs and procfs: a list of (path, text). What Linux would show of a modelled machine (perf ABI sheet
+ * A17, B8). Paths are absolute ("/sys/bus/event_source/devices/cpu/type"); directories are implied.
+ */
+#ifndef QUIPU_TREE_H
+#define QUIPU_TREE_H
+
+#include <stddef.h>
+
+struct quipu_core;
+struct quipu_machine;
+
+struct quipu_tree_file {
+	char *path;
+	char *text; /* for a link: its target */
+	int link;   /* 1: a symbolic link */
+};
+
+struct quipu_tree {
+	struct quipu_tree_file *files; /* sorted by path */
+	size_t n;
+};
+
+/*
+ * quipu_tree_new - everything of the machine and the PMUs registered with @core. NULL when out of memory.
+ * quipu_tree_text - the text of a file, or NULL.
+ */
+struct quipu_tree *quipu_tree_new(const struct quipu_machine *, const struct quipu_core *);
+void quipu_tree_free(struct quipu_tree *);
+const char *quipu_tree_text(const struct quipu_tree *, const char *path);
+
+#endif

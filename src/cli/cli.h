@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The command: one file per subcommand, one line each in main.c's table. */
+#ifndef QUIPU_CLI_CLI_H
+#define QUIPU_CLI_CLI_H
+
+#include <stdbool.h>
+
+struct command {
+	const char *name;
+	const char *summary; /* one line for `quipu help` */
+	/* argv[0] is the subcommand; returns the exit status. */
+	int (*main)(int argc, char **argv);
+};
+
+extern const struct command commands[];
+
+int cmd_list(int argc, char **argv);
+int cmd_stat(int argc, char **argv);
+int cmd_record(int argc, char **argv);
+int cmd_report(int argc, char **argv);
+int cmd_script(int argc, char **argv);
+int cmd_machine(int argc, char **argv);
+int cmd_doctor(int argc, char **argv);
+
+/* One line "quipu: ..." on standard error; returns 2, the exit status of a refused command. */
+int cli_error(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+/* Is standard error a terminal (progress), is standard output one (colours)? */
+bool cli_progress(void);
+bool cli_colour(void);
+
+/*
+ * cli_machine_load - a machine by name (shipped: installed or in the build tree) or by file (.dts, .dtb). One line on
+ * standard error and NULL when there is none; notes of kind WRONG are printed too. @verbose prints all notes.
+ */
+struct quipu_machine;
+struct quipu_machine *cli_machine_load(const char *name_or_file, bool verbose);
+/* Names of the shipped machines, NULL-terminated; free the array and its strings with cli_machine_names_free. */
+char **cli_machine_names(void);
+void cli_machine_names_free(char **);
+/* The machine that fits an ELF machine number: 243 riscv, 21 power9, 43 rock, 62 x86; NULL for others. */
+const char *cli_machine_for_elf(unsigned e_machine);
+
+#endif

@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* quipu: finds the subcommand and runs it. */
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "cli/cli.h"
+#include "config.h"
+
+const struct command commands[] = {
+	{"list", "the events of a machine", cmd_list},
+	{"stat", "run a program and count", cmd_stat},
+	{"record", "run a program and sample it into perf.data", cmd_record},
+	{"report", "where the samples of perf.data fell", cmd_report},
+	{"script", "the samples of perf.data, one by one", cmd_script},
+	{"machine", "list, show and check machines", cmd_machine},
+	{"doctor", "what this host can and cannot do, and why", cmd_doctor},
+	{0},
+};
+
+int cli_error(const char *fmt, ...)
+{
+	va_list ap;
+
+	fflush(stdout);
+	fputs("quipu: ", stderr);
+	va_start(ap, fmt);
+	vfprintf(stderr, fmt, ap);
+	va_end(ap);
+	fputc('\n', stderr);
+	return 2;
+}
+
+bool cli_progress(void)
+{
+	return isatty(STDERR_FILENO);
+}
+
+bool cli_colour(void)
+{
+	return isatty(STDOUT_FILENO);
+}
+
+static void usage(FILE *f)
+{
+	fputs("usage: quipu COMMAND [OPTIONS] [--] [PROGRAM ...]\n\n", f);
+	for (const struct command *c = commands; c->name; c++)
+		fprintf(f, "  %-8s  %s\n", c->name, c->summary);
+	fputs("\n`quipu COMMAND --help` explains a command; `quipu doctor` explains this host.\n", f);
+}
+
+int main(int argc, char **argv)
+{
+	if (argc < 2) {
+		usage(stderr);
+		return 2;
+	}
+	if (!strcmp(argv[1], "help") || !strcmp(argv[1], "--help") || !strcmp(argv[1], "-h")) {
+		usage(stdout);
+		return 0;
+	}
+	if (!strcmp(argv[1], "--version") || !strcmp(argv[1], "version")) {
+		printf("quipu %s\n", QUIPU_VERSION);
+		return 0;
+	}
+	for (const struct command *c = commands; c->name; c++)
+		if (!strcmp(argv[1], c->name))
+			return c->main(argc - 1, argv + 1);
+	return cli_error("no command '%s'; `quipu help` lists them", argv[1]);
+}

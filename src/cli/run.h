@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* A program on a machine: what stat and record have in common. Machine, session, system, events, exit status. */
+#ifndef QUIPU_CLI_RUN_H
+#define QUIPU_CLI_RUN_H
+
+#include <quipu/system.h>
+#include <quipu/tree.h>
+
+#include "engine/session.h"
+
+struct run_options {
+	const char *machine; /* -m, or NULL: chosen by the program's ELF header */
+	const char *sysroot; /* -L */
+	bool stack;	     /* -g */
+	bool bell;	     /* --no-local: every overflow waits for the machine (testing) */
+	bool timing_full;    /* --timing full */
+	const char *trace;   /* --trace[=F]: calls between driver and firmware; "" for standard error */
+	bool verbose;	     /* -v */
+	int paranoid;	     /* -1 */
+	void (*task_new)(void *arg, struct quipu_task *);
+	void *task_arg;
+	void (*wake)(void *arg, struct quipu_event *, unsigned bits);
+	void *wake_arg;
+};
+
+struct run {
+	struct quipu_machine *machine;
+	struct quipu_system *system;
+	struct quipu_core *core; /* of the system */
+	struct quipu_tree *tree; /* generated sysfs: what the event grammar is read against */
+	struct session *session; /* NULL when no program runs */
+	struct quipu_task *task; /* the program's first thread */
+	struct quipu_caller caller;
+	void *trace_file;
+};
+
+/*
+ * run_open - load the machine (by name, file, or the ELF header of @argv[0]), make session and system, hold the
+ * program before its first instruction. @argv NULL: a machine without a program (list). On error prints one line
+ * "quipu: ..." with reason and remedy and returns the exit status (127 not found, 126 not executable, 2 otherwise);
+ * 0 on success.
+ */
+int run_open(struct run *, const struct run_options *, char *const argv[]);
+/*
+ * run_go - let the program run to its end. Every event that must count is open by now. @ctl_stop: set by a signal
+ * handler to end early (the program is stopped, everything so far is served).
+ * Returns the exit status to end with: the program's own, or 128 + signal.
+ */
+int run_go(struct run *, volatile int *ctl_stop);
+/* run_notes - the lines that tell what is not whole or not repeatable, on standard error. */
+void run_notes(const struct run *, bool verbose);
+void run_close(struct run *);
+
+#endif

@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * A session: one guest program under QEMU user mode, seen from the machine's side. It owns the segment, starts the
+ * program, answers its bells, drains its interrupt rings and drives the system (quipu/system.h) accordingly.
+ */
+#ifndef QUIPU_ENGINE_SESSION_H
+#define QUIPU_ENGINE_SESSION_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include <quipu/system.h>
+
+struct session;
+
+struct session_options {
+	const char *qemu_dir; /* NULL: search PATH for qemu-<isa> */
+	const char *plugin;   /* path of the plugin */
+	const char *sysroot;  /* NULL: found by itself (Debian's cross libc) */
+	bool stack;	      /* call stacks wanted (record -g) */
+	bool local;	      /* overflows served in the engine process; false rings the bell for each */
+	bool live;	      /* live mode: the host's clock, nothing waits */
+};
+
+/* Why a program could not be started: one line for a person, with the remedy. */
+struct session_error {
+	char text[512];
+};
+
+/*
+ * session_new - a session for programs of @machine's instruction set. The signals are there at once (all 0), so that
+ * a system can be built on them and events be opened before the program starts.
+ */
+struct session *session_new(const struct quipu_machine *, const struct session_options *, struct session_error *);
+struct quipu_signals *session_signals(struct session *);
+/* session_attach - the system that the session drives; call once, before session_prepare. */
+void session_attach(struct session *, struct quipu_system *);
+/*
+ * session_prepare - check the program (exists, is executable, its instruction set, not truncated), fork, and hold the
+ * child before its exec. The task of the child then exists in the core (session_task), so that events can be opened
+ * on it. @argv[0] is searched in PATH as execvp would. 0 or -errno with @err.
+ */
+int session_prepare(struct session *, char *const argv[], struct session_error *);
+struct quipu_task *session_task(struct session *);
+/*
+ * session_require - @signal must be counted: called for each open event before session_go. Lanes are handed out in
+ * order of the calls; when they run out the signal is a 64-bit counter.
+ */
+int session_require(struct session *, quipu_signal);
+/* session_go - let the child exec. */
+int session_go(struct session *, struct session_error *);
+/*
+ * session_step - serve whatever is due; waits at most @timeout_ms (-1: without limit). 1: the program (and all it
+ * forked) is gone and everything it left has been served; 0: go on; -errno.
+ */
+int session_step(struct session *, int timeout_ms);
+/* session_stop - ask the program to end (SIGTERM, then SIGKILL after a second). Safe in any state. */
+void session_stop(struct session *);
+/* session_status - wait status of the program once session_step returned 1. */
+int session_status(const struct session *);
+/* Host figures: seconds elapsed, user, system (of the engine). */
+void session_host_times(const struct session *, double *elapsed, double *user, double *sys);
+
+/* Anything that makes totals less than whole, or a rerun differ: told to the user. */
+struct session_facts {
+	unsigned processes, threads;
+	unsigned uncounted_threads; /* found no vCPU record */
+	unsigned foreign_execs;	    /* programs that ran natively, uncounted */
+	unsigned bells_lost;
+	uint64_t own_calls;	    /* enum seg_own_call bits */
+	uint64_t records_lost;
+	uint64_t local_mismatches;  /* reloads that the machine would have done otherwise (always 0) */
+};
+void session_facts(const struct session *, struct session_facts *);
+void session_free(struct session *);
+
+#endif
