@@ -8,7 +8,8 @@
 
 #include "guest.h"
 
-#define STRIDE 17 /* words: odd, so that it visits every word of a table whose size is a power of two */
+#define STRIDE                                                                                     \
+	17 /* words: odd, so that it visits every word of a table whose size is a power of two */
 
 NAMED static uint64_t walk(const uint64_t *t, size_t n)
 {

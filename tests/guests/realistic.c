@@ -32,8 +32,8 @@ static inline uint32_t random_below(struct random *r, uint32_t n)
 
 /* The text. */
 
-#define VOCABULARY  4096
-#define LONGEST     14
+#define VOCABULARY 4096
+#define LONGEST	   14
 
 struct vocabulary {
 	char word[VOCABULARY][LONGEST + 2];
@@ -54,7 +54,8 @@ NAMED static void make_vocabulary(struct vocabulary *v, struct random *r)
 		unsigned n = 2 + random_below(r, LONGEST - 2);
 
 		for (unsigned k = 0; k < n; k++)
-			v->word[i][k] = k & 1 ? vowel[random_below(r, 5)] : consonant[random_below(r, 16)];
+			v->word[i][k] =
+				k & 1 ? vowel[random_below(r, 5)] : consonant[random_below(r, 16)];
 		v->word[i][n] = '\0';
 		v->length[i] = (uint8_t)n;
 	}
@@ -66,7 +67,8 @@ static inline unsigned choose_word(struct random *r)
 	return random_below(r, random_below(r, VOCABULARY) + 1);
 }
 
-NAMED static void write_text(struct text *t, size_t capacity, const struct vocabulary *v, struct random *r)
+NAMED static void write_text(struct text *t, size_t capacity, const struct vocabulary *v,
+			     struct random *r)
 {
 	unsigned in_line = 0;
 
@@ -216,12 +218,12 @@ NAMED static size_t gather_entries(struct table *t)
  * for eight items (bit set: a match), a literal is one byte, a match three: distance - 1 (16 bits), length - MATCH_MIN.
  */
 
-#define WINDOW	   65536u
-#define MATCH_MIN  4u
-#define MATCH_MAX  (MATCH_MIN + 255u)
-#define HEADS	   (1u << 15)
-#define CHAIN_MAX  24u
-#define NOWHERE	   UINT32_MAX
+#define WINDOW	  65536u
+#define MATCH_MIN 4u
+#define MATCH_MAX (MATCH_MIN + 255u)
+#define HEADS	  (1u << 15)
+#define CHAIN_MAX 24u
+#define NOWHERE	  UINT32_MAX
 
 struct packer {
 	uint32_t head[HEADS];
@@ -253,13 +255,14 @@ NAMED static uint32_t match_length(const uint8_t *a, const uint8_t *b, uint32_t 
 	return n;
 }
 
-NAMED static uint32_t find_match(const struct packer *p, const uint8_t *in, uint32_t at, uint32_t length,
-				 uint32_t *distance)
+NAMED static uint32_t find_match(const struct packer *p, const uint8_t *in, uint32_t at,
+				 uint32_t length, uint32_t *distance)
 {
 	uint32_t most = length - at < MATCH_MAX ? length - at : MATCH_MAX, best = 0;
 	uint32_t from = p->head[hash_four(in + at)];
 
-	for (unsigned tries = 0; tries < CHAIN_MAX && from != NOWHERE && at - from <= WINDOW - 1; tries++) {
+	for (unsigned tries = 0; tries < CHAIN_MAX && from != NOWHERE && at - from <= WINDOW - 1;
+	     tries++) {
 		uint32_t n = match_length(in + from, in + at, most);
 
 		if (n > best) {
@@ -393,7 +396,8 @@ NAMED static bool serve(struct service *s)
 	}
 	if (counted != s->text.words)
 		return false;
-	packed = pack(&s->packer, (const uint8_t *)s->text.data, (uint32_t)s->text.length, s->packed);
+	packed = pack(&s->packer, (const uint8_t *)s->text.data, (uint32_t)s->text.length,
+		      s->packed);
 	if (unpack(s->packed, packed, s->unpacked, s->capacity) != s->text.length)
 		return false;
 	if (memcmp(s->unpacked, s->text.data, s->text.length))
@@ -425,7 +429,8 @@ int main(int argc, char **argv)
 	make_vocabulary(&s.vocabulary, &s.random);
 	for (long r = 0; r < rounds && ok; r++)
 		ok = serve(&s);
-	printf("%zu bytes in, %zu packed, sum %08x: %s\n", s.total_in, s.total_out, s.sum, ok ? "ok" : "WRONG");
+	printf("%zu bytes in, %zu packed, sum %08x: %s\n", s.total_in, s.total_out, s.sum,
+	       ok ? "ok" : "WRONG");
 	free(s.unpacked);
 	free(s.packed);
 	free(s.text.data);
