@@ -22,9 +22,6 @@ struct quipu_system_config {
 	/* A ring wants its reader, or an event hung up. */
 	void (*wake)(void *arg, struct quipu_event *, unsigned bits);
 	void *wake_arg;
-	/* A new task exists and has not run yet (stat --per-thread opens its events here); may be NULL. */
-	void (*task_new)(void *arg, struct quipu_task *);
-	void *task_arg;
 };
 
 /*
@@ -51,14 +48,17 @@ void quipu_system_idle(struct quipu_system *, unsigned cpu, uint64_t ns);
 
 /*
  * Threads of guest programs.
- * quipu_system_place - the CPU for a new thread: the lowest idle one, else the one with the fewest threads; counts it
- *	as placed. quipu_system_leave - a thread placed there is gone.
- * quipu_system_run / quipu_system_stop - the thread starts or stops running on its CPU (clock: quipu_system_place's
- *	CPU wakes at the larger of its own time and the machine's).
+ * quipu_system_place - the CPU for a new thread: the lowest idle one; it counts as taken until quipu_system_leave.
+ *	-1 when every CPU has a thread (sharing a CPU in time slices is the engine's later work).
+ * quipu_system_wake - the clock of an idle CPU moves up to @not_before (ns): a woken CPU starts no earlier than
+ *	whoever woke it.
+ * quipu_system_run - quipu_system_wake, then @task starts running on @cpu.
+ * quipu_system_stop - the task on @cpu stops running.
  */
-unsigned quipu_system_place(struct quipu_system *);
+int quipu_system_place(struct quipu_system *);
 void quipu_system_leave(struct quipu_system *, unsigned cpu);
-void quipu_system_run(struct quipu_system *, unsigned cpu, struct quipu_task *);
+void quipu_system_wake(struct quipu_system *, unsigned cpu, uint64_t not_before);
+void quipu_system_run(struct quipu_system *, unsigned cpu, struct quipu_task *, uint64_t not_before);
 void quipu_system_stop(struct quipu_system *, unsigned cpu, bool preempt);
 
 /*

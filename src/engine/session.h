@@ -34,8 +34,12 @@ struct session_error {
  */
 struct session *session_new(const struct quipu_machine *, const struct session_options *, struct session_error *);
 struct quipu_signals *session_signals(struct session *);
-/* session_attach - the system that the session drives; call once, before session_prepare. */
-void session_attach(struct session *, struct quipu_system *);
+/*
+ * session_attach - the system that the session drives; call once, before session_prepare. @task_new (may be NULL) is
+ * told of each new thread or process before its first instruction.
+ */
+void session_attach(struct session *, struct quipu_system *, void (*task_new)(void *arg, struct quipu_task *),
+		    void *arg);
 /*
  * session_prepare - check the program (exists, is executable, its instruction set, not truncated), fork, and hold the
  * child before its exec. The task of the child then exists in the core (session_task), so that events can be opened

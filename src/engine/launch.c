@@ -1,0 +1,280 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Starting a guest program: finds it, looks at its ELF header, finds QEMU and the sysroot, and holds the child until
+ * its events are open. Engine sheet 3, 10.8; perf ABI sheet B6. What the program does afterwards is session.c.
+ */
+#include <elf.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <quipu/bits.h>
+
+#include "engine/elf.h"
+#include "engine/session_impl.h"
+
+extern char **environ;
+
+static int refuse(struct session_error *err, int code, const char *fmt, ...)
+	__attribute__((format(printf, 3, 4)));
+
+static int refuse(struct session_error *err, int code, const char *fmt, ...)
+{
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(err->text, sizeof(err->text), fmt, ap);
+	va_end(ap);
+	return code;
+}
+
+/* What Debian's cross packages and QEMU call an instruction set. */
+static const struct isa_files {
+	const char *qemu;    /* program and the package that has it */
+	const char *sysroot; /* of the cross libc */
+	const char *libc;    /* package */
+} isa_files[QUIPU_ISAS] = {
+	[QUIPU_ISA_RISCV64] = {"qemu-riscv64", "/usr/riscv64-linux-gnu", "libc6-riscv64-cross"},
+	[QUIPU_ISA_PPC64LE] = {"qemu-ppc64le", "/usr/powerpc64le-linux-gnu", "libc6-ppc64el-cross"},
+	[QUIPU_ISA_SPARC64] = {"qemu-sparc64", "/usr/sparc64-linux-gnu", "libc6-sparc64-cross"},
+	[QUIPU_ISA_X86_64] = {"qemu-x86_64", NULL, NULL},
+};
+
+/* The first executable regular file called @name in the directories of @path (as execvp looks). NULL: none. */
+static char *search(const char *name, const char *path)
+{
+	while (path && *path) {
+		size_t n = strcspn(path, ":");
+		char *candidate = NULL;
+		struct stat st;
+
+		if (asprintf(&candidate, "%.*s%s%s", (int)n, n ? path : ".", n ? "/" : "/", name) < 0)
+			return NULL;
+		if (!stat(candidate, &st) && S_ISREG(st.st_mode) && !access(candidate, X_OK))
+			return candidate;
+		free(candidate);
+		path += n + (path[n] == ':');
+	}
+	return NULL;
+}
+
+static int find_program(struct session *s, const char *name, struct session_error *err)
+{
+	struct stat st;
+
+	s->program = strchr(name, '/') ? strdup(name) : search(name, getenv("PATH"));
+	if (!s->program)
+		return refuse(err, -ENOENT, "%s: no such program in PATH; give its path", name);
+	if (stat(s->program, &st))
+		return refuse(err, -errno, "%s: %s", name, strerror(errno));
+	if (!S_ISREG(st.st_mode))
+		return refuse(err, -EACCES, "%s: not a regular file, so it cannot be run", name);
+	if (access(s->program, X_OK))
+		return refuse(err, -EACCES, "%s: not executable; chmod +x it", name);
+	return 0;
+}
+
+static int check_program(struct session *s, struct elf_facts *elf, struct session_error *err)
+{
+	const char *wanted = quipu_isa_name(s->machine->isa);
+	int rc = elf_read(s->program, elf, err->text, sizeof(err->text));
+
+	if (rc)
+		return rc;
+	if (elf->machine != quipu_isa_elf(s->machine->isa))
+		return refuse(err, -ENOEXEC, "%s is a program for %s, but machine %s runs %s; choose another with -m",
+			      s->program, elf_machine_name(elf->machine), s->machine->name, wanted);
+	return 0;
+}
+
+static int find_qemu(struct session *s, struct session_error *err)
+{
+	const char *name = isa_files[s->machine->isa].qemu;
+
+	if (s->options.qemu_dir) {
+		if (asprintf(&s->qemu, "%s/%s", s->options.qemu_dir, name) < 0)
+			return -ENOMEM;
+	} else {
+		s->qemu = search(name, getenv("PATH"));
+	}
+	if (!s->qemu || access(s->qemu, X_OK))
+		return refuse(err, -ENOENT, "%s is not installed; apt install qemu-user, then `quipu doctor`", name);
+	if (access(s->options.plugin, R_OK))
+		return refuse(err, -ENOENT, "QEMU plugin %s: %s; build or install quipu again", s->options.plugin,
+			      strerror(errno));
+	return 0;
+}
+
+static int find_sysroot(struct session *s, const struct elf_facts *elf, struct session_error *err)
+{
+	const struct isa_files *f = &isa_files[s->machine->isa];
+	const char *root = s->options.sysroot ? s->options.sysroot : f->sysroot;
+	char *interp = NULL;
+	int rc = 0;
+
+	if (!elf->interp[0])
+		return 0;
+	if (!root)
+		return 0;
+	if (asprintf(&interp, "%s%s", root, elf->interp) < 0)
+		return -ENOMEM;
+	if (access(interp, R_OK)) {
+		rc = refuse(err, -ENOENT, "%s needs %s, which is not below %s; name the sysroot with -L%s%s", s->program,
+			    elf->interp, root, f->libc ? " or apt install " : "", f->libc ? f->libc : "");
+	} else {
+		s->sysroot = strdup(root);
+		snprintf(s->head->sysroot, SEG_PATH, "%s", root);
+	}
+	free(interp);
+	return rc;
+}
+
+#define MAX_QEMU_ARGS 24
+
+/* A comma in an option's value is doubled (QEMU's option syntax). */
+static char *double_commas(const char *text)
+{
+	char *out = malloc(2 * strlen(text) + 1), *o = out;
+
+	for (; out && *text; text++) {
+		if (*text == ',')
+			*o++ = ',';
+		*o++ = *text;
+	}
+	if (out)
+		*o = 0;
+	return out;
+}
+
+static char **qemu_argv(const struct session *s)
+{
+	size_t n = 0, i = 0;
+	char **argv, *plugin = double_commas(s->options.plugin), *spec = NULL;
+
+	while (s->argv[n])
+		n++;
+	argv = calloc(n + MAX_QEMU_ARGS, sizeof(*argv));
+	if (!argv || !plugin || asprintf(&spec, "%s,seg=/proc/%d/fd/%d", plugin, (int)getpid(), s->fd) < 0) {
+		free(argv);
+		free(plugin);
+		return NULL;
+	}
+	free(plugin);
+	argv[i++] = s->qemu;
+	argv[i++] = "-plugin";
+	argv[i++] = spec;
+	argv[i++] = "-seed";
+	argv[i++] = "1";
+	if (s->sysroot) {
+		argv[i++] = "-L";
+		argv[i++] = s->sysroot;
+	}
+	if (getenv("LD_PRELOAD")) {
+		argv[i++] = "-U";
+		argv[i++] = "LD_PRELOAD";
+	}
+	argv[i++] = "-0";
+	argv[i++] = s->argv[0];
+	argv[i++] = s->program;
+	memcpy(argv + i, s->argv + 1, (n - 1) * sizeof(*argv));
+	return argv;
+}
+
+/* The child: waits for the go, then becomes QEMU. An exec that fails is told through @fail. */
+static void child_main(const struct session *s, int go, int fail, char **argv)
+{
+	sigset_t none;
+	char byte;
+
+	sigemptyset(&none);
+	sigprocmask(SIG_SETMASK, &none, NULL);
+	signal(SIGINT, SIG_DFL);
+	signal(SIGPIPE, SIG_DFL);
+	if (read(go, &byte, 1) == 1) {
+		int err;
+
+		execv(s->qemu, argv);
+		err = errno;
+		if (write(fail, &err, sizeof(err)) < 0)
+			_exit(126);
+	}
+	_exit(127);
+}
+
+static int spawn(struct session *s, struct session_error *err)
+{
+	int go[2], fail[2];
+	char **argv = qemu_argv(s);
+
+	if (!argv)
+		return refuse(err, -ENOMEM, "out of memory");
+	if (pipe2(go, O_CLOEXEC))
+		return refuse(err, -errno, "cannot start a program: %s", strerror(errno));
+	if (pipe2(fail, O_CLOEXEC)) {
+		close(go[0]);
+		close(go[1]);
+		return refuse(err, -errno, "cannot start a program: %s", strerror(errno));
+	}
+	s->child = fork();
+	if (!s->child) {
+		close(go[1]);
+		child_main(s, go[0], fail[1], argv);
+	}
+	close(go[0]);
+	close(fail[1]);
+	s->go_fd = go[1];
+	s->fail_fd = fail[0];
+	free(argv[2]);
+	free(argv);
+	if (s->child < 0) {
+		s->child = 0;
+		return refuse(err, -errno, "cannot start a program: %s", strerror(errno));
+	}
+	s->child_pidfd = session_watch(s, s->child);
+	return 0;
+}
+
+int session_prepare(struct session *s, char *const argv[], struct session_error *err)
+{
+	struct elf_facts elf;
+	int rc;
+
+	s->argv = argv;
+	snprintf(s->head->plugin, SEG_PATH, "%s", s->options.plugin);
+	rc = find_program(s, argv[0], err);
+	if (!rc)
+		rc = check_program(s, &elf, err);
+	if (!rc)
+		rc = find_qemu(s, err);
+	if (!rc)
+		rc = find_sysroot(s, &elf, err);
+	if (!rc)
+		rc = spawn(s, err);
+	if (rc)
+		return rc;
+	s->task = quipu_task_new(s->core, NULL, s->child, s->child, false, "quipu-exec", 0);
+	return s->task ? 0 : refuse(err, -ENOMEM, "out of memory");
+}
+
+int session_go(struct session *s, struct session_error *err)
+{
+	int code = 0;
+
+	clock_gettime(CLOCK_MONOTONIC, &s->began);
+	if (write(s->go_fd, "g", 1) != 1)
+		return refuse(err, -EPIPE, "the program was killed before it started");
+	close(s->go_fd);
+	s->go_fd = -1;
+	/* The pipe closes by itself when the exec succeeds. */
+	if (read(s->fail_fd, &code, sizeof(code)) == sizeof(code))
+		refuse(err, -code, "%s: %s", s->qemu, strerror(code));
+	close(s->fail_fd);
+	s->fail_fd = -1;
+	return -code;
+}

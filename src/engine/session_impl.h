@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The parts of a session that session.c (bells, rings), launch.c (starting) and view.c (signals) share. */
+#ifndef QUIPU_ENGINE_SESSION_IMPL_H
+#define QUIPU_ENGINE_SESSION_IMPL_H
+
+#include <pthread.h>
+#include <stdio.h>
+#include <sys/resource.h>
+#include <time.h>
+
+#include "engine/segment.h"
+#include "engine/session.h"
+
+/* A signal's place: lane 0..7, or 8 + scalar. */
+#define SEG_INDEXES (SEG_LANES + SEG_SCALARS)
+
+/* A deadline that the hardware floor armed, and what the vCPU was last given. */
+struct want {
+	struct quipu_deadline d; /* at: in the CPU's own count */
+	bool armed;
+	uint8_t index;
+	bool have_armed;
+	uint64_t have_at;
+};
+
+/*
+ * One modelled CPU. Its signals are what departed threads left (gone) plus what the present one shows (view). The view
+ * moves only with records and bells, never by itself: what is read while a record is served are the values of its
+ * instruction, and no reader ever sees time run backwards.
+ */
+struct cpu_state {
+	uint64_t gone[SEG_INDEXES];
+	uint64_t view[SEG_INDEXES];
+	struct want want[QUIPU_SLOTS];
+	uint64_t used; /* slots that are armed here or there */
+};
+
+struct proc {
+	uint8_t *base; /* the mapped slot, NULL: not opened */
+	struct seg_proc *seg;
+	int pidfd;
+	bool started, dead;
+	struct quipu_task *tasks[SEG_VCPUS];
+	struct quipu_task *parent[SEG_VCPUS]; /* of a vCPU that was announced and has not run yet */
+	struct cpu_state *cpu[SEG_VCPUS];
+	int placed[SEG_VCPUS];
+	uint64_t born[SEG_VCPUS]; /* ns, its creator's clock */
+	uint64_t tail[SEG_VCPUS]; /* of the ring: our own copy */
+	uint64_t lost_seen[SEG_VCPUS];
+};
+
+struct session {
+	struct quipu_signals signals;
+	const struct quipu_machine *machine;
+	struct session_options options;
+	struct quipu_system *system;
+	struct quipu_core *core;
+	void (*task_new)(void *arg, struct quipu_task *);
+	void *task_arg;
+
+	int fd; /* the segment */
+	struct seg_header *head;
+	struct proc *procs;
+	uint64_t served; /* slots that ever rang */
+	struct cpu_state *cpus;
+
+	int watch_fd, stop_fd[2];
+	pthread_t watcher;
+	bool watching;
+
+	pid_t child;
+	int child_pidfd;
+	int go_fd, fail_fd; /* pipes: let the child exec; errno of an exec that failed */
+	struct quipu_task *task;
+	char *qemu;	 /* path of qemu-<isa> */
+	char *program;	 /* path of the guest program */
+	char *sysroot;
+	char *const *argv;
+	int status;
+	bool over;
+	struct rusage usage;
+	struct timespec began, ended;
+	struct session_facts facts;
+};
+
+/* view.c */
+void session_view_init(struct session *);
+void session_view_record(struct session *, struct cpu_state *, const uint64_t lane[SEG_LANES], const uint64_t *scalars);
+void session_view_vcpu(struct session *, struct cpu_state *, const struct seg_vcpu *);
+/* The present thread leaves the CPU: its counts become the CPU's past. */
+void session_view_gone(struct session *, struct cpu_state *);
+
+/* session.c */
+struct seg_vcpu *session_vcpu(const struct proc *, unsigned v);
+/* Wake the machine when @pid ends. A pidfd, or -errno. */
+int session_watch(struct session *, pid_t pid);
+
+#endif

@@ -1,0 +1,157 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The signals of a session (quipu/signal.h): which ones the plugin counts, where they lie, what they show, and the
+ * deadlines that the hardware floor arms on them. Engine sheet 6.1, 6.2.
+ */
+#include <string.h>
+
+#include <quipu/bits.h>
+
+#include "engine/session_impl.h"
+
+static struct session *session_of(struct quipu_signals *signals)
+{
+	return (struct session *)signals; /* first member */
+}
+
+/* Signals that have another's place: a CPU of one fixed frequency has one clock while it runs. */
+static quipu_signal alias(quipu_signal signal)
+{
+	return signal == QUIPU_SIGNAL_REF_CYCLES ? QUIPU_SIGNAL_CYCLES : signal;
+}
+
+static int find_index(const struct session *s, quipu_signal signal)
+{
+	signal = alias(signal);
+	if (signal == QUIPU_SIGNAL_NONE)
+		return -1;
+	for (unsigned k = 0; k < SEG_LANES; k++)
+		if (s->head->lane_signal[k] == signal)
+			return (int)k;
+	for (unsigned k = 0; k < SEG_SCALARS; k++)
+		if (s->head->scalar_signal[k] == signal)
+			return (int)(SEG_LANES + k);
+	return -1;
+}
+
+static bool engine_counts(quipu_signal signal)
+{
+	switch (alias(signal)) {
+	case QUIPU_SIGNAL_CYCLES:
+	case QUIPU_SIGNAL_BRANCHES_TAKEN:
+	case QUIPU_SIGNAL_SYSCALLS:
+		return true;
+	}
+	return quipu_signal_mask(signal) != 0;
+}
+
+static bool view_has(struct quipu_signals *signals, quipu_signal signal)
+{
+	(void)signals;
+	return engine_counts(signal);
+}
+
+static uint64_t view_read(struct quipu_signals *signals, unsigned cpu, quipu_signal signal)
+{
+	const struct session *s = session_of(signals);
+	int index = find_index(s, signal);
+
+	return index < 0 ? 0 : s->cpus[cpu].gone[index] + s->cpus[cpu].view[index];
+}
+
+static void view_arm(struct quipu_signals *signals, unsigned cpu, unsigned slot, const struct quipu_deadline *d)
+{
+	struct session *s = session_of(signals);
+	struct cpu_state *c = &s->cpus[cpu];
+	int index = find_index(s, d->signal);
+
+	if (index < 0) /* never counted, so never reached */
+		return;
+	c->want[slot].d = *d;
+	c->want[slot].index = (uint8_t)index;
+	c->want[slot].armed = true;
+	c->used |= bits_one(slot);
+}
+
+static void view_disarm(struct quipu_signals *signals, unsigned cpu, unsigned slot)
+{
+	session_of(signals)->cpus[cpu].want[slot].armed = false;
+}
+
+static const struct quipu_signals_ops view_ops = {
+	.has = view_has,
+	.read = view_read,
+	.arm = view_arm,
+	.disarm = view_disarm,
+};
+
+void session_view_init(struct session *s)
+{
+	s->signals.ops = &view_ops;
+}
+
+struct quipu_signals *session_signals(struct session *s)
+{
+	return &s->signals;
+}
+
+/* Counts only grow; a guest that scribbles over the segment cannot make them shrink. */
+static void show(uint64_t *view, uint64_t value)
+{
+	if (value > *view)
+		*view = value;
+}
+
+void session_view_record(struct session *s, struct cpu_state *c, const uint64_t lane[SEG_LANES],
+			 const uint64_t *scalars)
+{
+	(void)s;
+	for (unsigned k = 0; k < SEG_LANES; k++)
+		show(&c->view[k], lane[k]);
+	for (unsigned k = 0; scalars && k < SEG_SCALARS; k++)
+		show(&c->view[SEG_LANES + k], scalars[k]);
+}
+
+void session_view_vcpu(struct session *s, struct cpu_state *c, const struct seg_vcpu *v)
+{
+	uint64_t lane[SEG_LANES];
+
+	for (unsigned k = 0; k < SEG_LANES; k++)
+		lane[k] = (uint64_t)v->base[k] + (uint16_t)(v->acc[k] - v->pre[k]);
+	session_view_record(s, c, lane, v->scalar);
+}
+
+void session_view_gone(struct session *s, struct cpu_state *c)
+{
+	(void)s;
+	for (unsigned k = 0; k < SEG_INDEXES; k++) {
+		c->gone[k] += c->view[k];
+		c->view[k] = 0;
+	}
+	/* Deadlines are the CPU's: whoever runs on it next is given them anew. */
+}
+
+int session_require(struct session *s, quipu_signal signal)
+{
+	struct seg_header *h = s->head;
+	bool lane = signal != QUIPU_SIGNAL_SYSCALLS;
+
+	signal = alias(signal);
+	if (find_index(s, signal) >= 0)
+		return 0;
+	if (!engine_counts(signal))
+		return -1;
+	if (signal == QUIPU_SIGNAL_BRANCHES_TAKEN)
+		h->features |= SEG_BRANCH;
+	for (unsigned k = 2; lane && k < SEG_LANES; k++)
+		if (h->lane_signal[k] == QUIPU_SIGNAL_NONE) {
+			h->lane_signal[k] = signal;
+			return 0;
+		}
+	for (unsigned k = 0; k < SEG_SCALARS; k++)
+		if (h->scalar_signal[k] == QUIPU_SIGNAL_NONE) {
+			h->scalar_signal[k] = signal;
+			return 0;
+		}
+	return -1;
+}
