@@ -15,7 +15,10 @@
 
 #include <quipu/signal.h>
 
-#define QUIPU_MAX_CPUS 4096u
+#define QUIPU_MAX_CPUS	   4096u
+#define QUIPU_MAX_NODES	   64u	       /* NUMA nodes, ids 0..63 */
+#define QUIPU_MAX_TREE	   (16u << 20) /* bytes of a flattened tree */
+#define QUIPU_MAX_COST	   63u	       /* cycles of an instruction class (the engine's lanes, engine sheet 6.2) */
 
 enum quipu_isa { QUIPU_ISA_RISCV64, QUIPU_ISA_PPC64LE, QUIPU_ISA_SPARC64, QUIPU_ISA_X86_64, QUIPU_ISAS };
 /* "riscv64", "ppc64le", "sparc64", "x86_64": QEMU's names. */
@@ -31,7 +34,7 @@ struct quipu_cache {
 	uint64_t size;	/* bytes */
 	unsigned line;	/* bytes */
 	unsigned sets, ways;
-	unsigned latency; /* cycles to reach it after a miss above; 0: the model's default */
+	unsigned latency; /* cycles to reach it after a miss below it; 0: the model's default */
 	unsigned first_cpu, ncpus; /* CPUs that share it: a contiguous range of numbers */
 	const char *path; /* node, for messages */
 };
@@ -39,9 +42,16 @@ struct quipu_cache {
 struct quipu_cpu {
 	unsigned number; /* 0..ncpus-1: Linux CPU number, in the order of the tree */
 	uint64_t reg;	 /* hart id, chip-wide thread number, ... */
-	unsigned socket, die, core, thread, node;
+	unsigned socket, die, core, thread, node; /* core is unique within its socket, thread within its core */
 	int offset; /* of the node in the tree */
 	const char *path;
+	unsigned cluster; /* number of the innermost cluster node of cpu-map, 0 when there is none */
+};
+
+/* A NUMA node: numa-node-id of CPUs and memory; node 0 alone when the tree names none. */
+struct quipu_node {
+	unsigned id;
+	uint64_t memory_bytes;
 };
 
 /* A message about a tree: what was understood, ignored, or is wrong, and where. */
@@ -74,8 +84,10 @@ struct quipu_machine {
 	bool timing_full;      /* quipu,timing = "full" */
 	uint16_t cost[QUIPU_INSN_CLASSES]; /* cycles of each class */
 	uint64_t memory_bytes;
-	void *fdt; /* the whole tree (a copy, with its malformed tail cut) */
+	void *fdt; /* the whole tree: a packed copy (no slack, nothing behind the last block) */
 	size_t fdt_size;
+	struct quipu_node *nodes; /* in order of id */
+	size_t nnodes;
 };
 
 /*
@@ -87,11 +99,18 @@ struct quipu_machine {
 struct quipu_machine *quipu_machine_parse(const void *fdt, size_t len, const char *name, struct quipu_notes *);
 void quipu_machine_free(struct quipu_machine *);
 
+/* The instruction set's name back to its number, or -1. */
+int quipu_isa_find(const char *name);
+
 /* The name of an instruction class ("mul", "fdiv", ...), as in the cost table of the tree (quipu,cost-mul ...). */
 const char *quipu_insn_class_name(enum quipu_insn_class);
 
 /* Tree helpers for the rooms: a cell array property. Returns the number of cells, -1 when absent; *cells big-endian. */
 int quipu_machine_cells(const struct quipu_machine *, int node, const char *name, const uint32_t **cells);
+/* An unsigned number of one or two cells; @fallback when it is absent or has another length. */
+uint64_t quipu_machine_number(const struct quipu_machine *, int node, const char *name, uint64_t fallback);
+/* Is @word in the list of strings? False when the property is absent or no list of strings. */
+bool quipu_machine_has_string(const struct quipu_machine *, int node, const char *name, const char *word);
 /* First node whose compatible list has @compatible, or a negative libfdt error. */
 int quipu_machine_find(const struct quipu_machine *, const char *compatible);
 
