@@ -3,6 +3,8 @@
 #ifndef QUIPU_CLI_RUN_H
 #define QUIPU_CLI_RUN_H
 
+#include <stdio.h>
+
 #include <quipu/system.h>
 #include <quipu/tree.h>
 
@@ -31,7 +33,9 @@ struct run {
 	struct session *session; /* NULL when no program runs */
 	struct quipu_task *task; /* the program's first thread */
 	struct quipu_caller caller;
-	void *trace_file;
+	struct quipu_manual_signals *manual; /* stands in for an engine when no program runs */
+	char *plugin;
+	FILE *trace_file;
 };
 
 /*
@@ -46,9 +50,12 @@ int run_open(struct run *, const struct run_options *, char *const argv[]);
  * handler to end early (the program is stopped, everything so far is served).
  * Returns the exit status to end with: the program's own, or 128 + signal.
  */
-int run_go(struct run *, volatile int *ctl_stop);
+int run_go(struct run *, const volatile int *ctl_stop);
 /* run_notes - the lines that tell what is not whole or not repeatable, on standard error. */
 void run_notes(const struct run *, bool verbose);
 void run_close(struct run *);
+
+/* The QEMU plugin: QUIPU_PLUGIN, the build tree's, or the installed one. The caller frees it. */
+char *cli_plugin_path(void);
 
 #endif

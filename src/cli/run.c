@@ -1,0 +1,299 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* A program on a machine (run.h): chooses the machine, makes the session and the system, runs, tells what was odd. */
+#include <errno.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "cli/cli.h"
+#include "cli/run.h"
+#include "config.h"
+#include "engine/elf.h"
+#include "engine/segment.h"
+
+/* ---- files of ours ---- */
+
+char *cli_plugin_path(void)
+{
+	const char *env = getenv("QUIPU_PLUGIN");
+	char exe[PATH_MAX], *path = NULL;
+	ssize_t n;
+
+	if (env)
+		return strdup(env);
+	n = readlink("/proc/self/exe", exe, sizeof(exe) - 1);
+	if (n > 0) {
+		exe[n] = 0;
+		*strrchr(exe, '/') = 0;
+		/* in the build tree: src/cli/quipu beside src/engine/qemu/quipu-qemu.so */
+		if (asprintf(&path, "%s/../engine/qemu/quipu-qemu.so", exe) < 0)
+			return NULL;
+		if (!access(path, R_OK))
+			return path;
+		free(path);
+	}
+	return strdup(QUIPU_PLUGIN_DIR "/quipu-qemu.so");
+}
+
+/* ---- which machine ---- */
+
+static char *find_in_path(const char *name)
+{
+	const char *path = getenv("PATH");
+	char *hit = NULL;
+
+	if (strchr(name, '/'))
+		return strdup(name);
+	while (path && *path) {
+		size_t n = strcspn(path, ":");
+
+		if (asprintf(&hit, "%.*s/%s", (int)n, path, name) < 0)
+			return NULL;
+		if (!access(hit, X_OK))
+			return hit;
+		free(hit);
+		path += n + (path[n] == ':');
+	}
+	return NULL;
+}
+
+/* The shipped machine that runs @program; NULL after an error line, with *status set. */
+static const char *choose_machine(const char *program, int *status)
+{
+	char *path = find_in_path(program), why[512];
+	struct elf_facts elf;
+	const char *name;
+	int rc;
+
+	if (!path) {
+		cli_error("%s: no such program in PATH; give its path", program);
+		*status = 127;
+		return NULL;
+	}
+	rc = elf_read(path, &elf, why, sizeof(why));
+	free(path);
+	if (rc) {
+		cli_error("%s", why);
+		*status = rc == -ENOENT || rc == -ENOTDIR ? 127 : 126;
+		return NULL;
+	}
+	name = elf.big_endian == (elf.machine == 43) ? cli_machine_for_elf(elf.machine) : NULL;
+	if (!name) {
+		cli_error("%s is a program for %s%s, which no machine of this version runs; `quipu machine list` shows "
+			  "those it has", program, elf_machine_name(elf.machine), elf.big_endian ? ", big-endian" : "");
+		*status = 126;
+	}
+	return name;
+}
+
+/* ---- parts ---- */
+
+static void trace_line(void *arg, const char *line)
+{
+	fprintf(arg, "%s\n", line);
+}
+
+static int open_trace(struct run *run, const char *where)
+{
+	if (!where)
+		return 0;
+	if (!*where) {
+		run->trace_file = stderr;
+		return 0;
+	}
+	run->trace_file = fopen(where, "we");
+	return run->trace_file ? 0 : cli_error("cannot write the trace to %s: %s", where, strerror(errno));
+}
+
+static int make_system(struct run *run, const struct run_options *o, struct quipu_signals *signals)
+{
+	struct quipu_system_config config = {
+		.paranoid = o->paranoid,
+		.wake = o->wake,
+		.wake_arg = o->wake_arg,
+	};
+	struct quipu_notes notes = {0};
+
+	if (run->trace_file) {
+		config.trace = trace_line;
+		config.trace_arg = run->trace_file;
+	}
+	run->system = quipu_system_new(run->machine, signals, &config, &notes);
+	if (!run->system) {
+		for (size_t i = 0; i < notes.n; i++)
+			if (notes.items[i].kind == QUIPU_NOTE_WRONG)
+				cli_error("machine %s: %s: %s", run->machine->name, notes.items[i].path,
+					  notes.items[i].text);
+		quipu_notes_free(&notes);
+		return 2;
+	}
+	quipu_notes_free(&notes);
+	run->core = quipu_system_core(run->system);
+	run->tree = quipu_tree_new(run->machine, run->core);
+	return run->tree ? 0 : cli_error("out of memory");
+}
+
+static int make_session(struct run *run, const struct run_options *o)
+{
+	struct session_options so = {
+		.sysroot = o->sysroot,
+		.stack = o->stack,
+		.local = !o->bell,
+	};
+	struct session_error err;
+	char *plugin = cli_plugin_path();
+
+	so.plugin = run->plugin = plugin;
+	run->session = session_new(run->machine, &so, &err);
+	return run->session ? 0 : cli_error("%s", err.text);
+}
+
+static int hold_program(struct run *run, char *const argv[])
+{
+	struct session_error err;
+	int rc = session_prepare(run->session, argv, &err);
+
+	if (!rc) {
+		run->task = session_task(run->session);
+		return 0;
+	}
+	cli_error("%s", err.text);
+	return rc == -ENOENT || rc == -ENOTDIR ? 127 : 126;
+}
+
+static int check_machine(struct run *run, const struct run_options *o)
+{
+	if (run->machine->isa != QUIPU_ISA_RISCV64)
+		return cli_error("machine %s runs %s programs, which the engine does not run yet", run->machine->name,
+				 quipu_isa_name(run->machine->isa));
+	if (o->timing_full)
+		return cli_error("--timing full needs the cache and branch models, which the engine does not have yet; "
+				 "leave it out: cycles then come from the cost of each instruction class");
+	return 0;
+}
+
+int run_open(struct run *run, const struct run_options *o, char *const argv[])
+{
+	const char *machine = o->machine;
+	int status = 2;
+
+	memset(run, 0, sizeof(*run));
+	run->caller = (struct quipu_caller){.pid = getpid(), .tid = getpid(), .uid = getuid(), .perfmon = true,
+					    .ipc_lock = true};
+	if (!machine && argv)
+		machine = choose_machine(argv[0], &status);
+	if (!machine && argv)
+		return status;
+	run->machine = cli_machine_load(machine ? machine : "riscv", o->verbose);
+	if (!run->machine)
+		return 2;
+	status = argv ? check_machine(run, o) : 0;
+	if (!status)
+		status = open_trace(run, o->trace);
+	if (!status && argv)
+		status = make_session(run, o);
+	if (!status && !argv) {
+		run->manual = quipu_manual_signals_new(run->machine->ncpus);
+		status = run->manual ? 0 : cli_error("out of memory");
+	}
+	if (!status)
+		status = make_system(run, o, argv ? session_signals(run->session)
+						  : quipu_manual_signals_base(run->manual));
+	if (!status && argv) {
+		session_attach(run->session, run->system, o->task_new, o->task_arg);
+		status = hold_program(run, argv);
+	}
+	if (status)
+		run_close(run);
+	return status;
+}
+
+int run_go(struct run *run, const volatile int *ctl_stop)
+{
+	struct session_error err;
+	int status;
+
+	if (session_go(run->session, &err)) {
+		cli_error("%s", err.text);
+		return 126;
+	}
+	while (!session_step(run->session, 100))
+		if (ctl_stop && *ctl_stop)
+			session_stop(run->session);
+	status = session_status(run->session);
+	run->task = NULL;
+	return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
+}
+
+/* ---- what the user must know of the run ---- */
+
+static const struct {
+	uint64_t bit;
+	const char *what;
+} own_calls[] = {
+	{SEG_CALL_TIME, "the time"},   {SEG_CALL_RANDOM, "random bytes"}, {SEG_CALL_PID, "process ids"},
+	{SEG_CALL_HOST_FILES, "files of the host that change"}, {SEG_CALL_NETWORK, "the network"},
+};
+
+static void tell_own_calls(uint64_t bits)
+{
+	const char *sep = " ";
+
+	if (!bits) {
+		fputs("quipu: the program asked for nothing that changes from run to run: a rerun gives the same counts\n",
+		      stderr);
+		return;
+	}
+	fputs("quipu: a rerun may differ where the program's path depends on what it asked for:", stderr);
+	for (size_t i = 0; i < sizeof(own_calls) / sizeof(own_calls[0]); i++)
+		if (bits & own_calls[i].bit) {
+			fprintf(stderr, "%s%s", sep, own_calls[i].what);
+			sep = ", ";
+		}
+	fputc('\n', stderr);
+}
+
+void run_notes(const struct run *run, bool verbose)
+{
+	struct session_facts f;
+	int status = session_status(run->session);
+
+	session_facts(run->session, &f);
+	if (WIFSIGNALED(status))
+		fprintf(stderr, "quipu: the program was killed by signal %d (%s); counts are those up to then\n",
+			WTERMSIG(status), strsignal(WTERMSIG(status)));
+	if (f.uncounted_threads)
+		fprintf(stderr,
+			"quipu: %u threads ran uncounted, because the machine has %u CPUs and all had a thread; the totals "
+			"are not whole. A machine with more CPUs counts them\n",
+			f.uncounted_threads, run->machine->ncpus);
+	if (f.foreign_execs)
+		fprintf(stderr,
+			"quipu: %u times the program handed over to another program (exec), which ran natively and "
+			"uncounted; the totals are not whole\n",
+			f.foreign_execs);
+	if (f.records_lost || f.bells_lost)
+		fprintf(stderr, "quipu: %llu interrupt records and %u waits were lost; the figures are not exact\n",
+			(unsigned long long)f.records_lost, f.bells_lost);
+	if (verbose)
+		tell_own_calls(f.own_calls);
+}
+
+void run_close(struct run *run)
+{
+	if (run->session)
+		session_stop(run->session); /* its last calls go to the system, */
+	quipu_tree_free(run->tree);
+	quipu_system_free(run->system); /* whose drivers call its signals */
+	session_free(run->session);
+	quipu_manual_signals_free(run->manual);
+	quipu_machine_free(run->machine);
+	free(run->plugin);
+	if (run->trace_file && run->trace_file != stderr)
+		fclose(run->trace_file);
+	memset(run, 0, sizeof(*run));
+}
