@@ -1,0 +1,72 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-2-Clause
+"""The top five symbols: quipu report, perf report on the same file, and the exact counts say the same."""
+import re
+from collections import Counter
+
+from harness import function_of, functions, equal, guest, holds, main, qemu_count, test
+
+
+def exact(work, *command):
+    """Retired instructions per function, from QEMU's log and the symbol table."""
+    rows = functions(command[0])
+    _, total, by_pc = qemu_count(work, *command)
+    counts = Counter()
+    for pc, times in by_pc.items():
+        names = function_of(rows, pc)
+        counts[min(names) if names else "?"] += times
+    return total, counts
+
+
+def shares(text):
+    """[(percent, symbol)] of a --stdio report, in its order: '  12.34%  ... [.] symbol'."""
+    found = []
+    for line in text.splitlines():
+        words = re.match(r"^\s*([0-9.]+)%.*\[\.\]\s+(\S+)", line)
+        if words:
+            found.append((float(words.group(1)), words.group(2)))
+    return found
+
+
+def compare(work, period, *command):
+    total, counts = exact(work, *command)
+    work.record("-e", "instructions", "-c", str(period), "--", *command)
+    ours = shares(work.quipu("report", "--stdio", "-i", "perf.data", status=0).out)
+    perf = shares(work.run("perf", "report", "--stdio", "-i", "perf.data", "--sort", "comm,dso,symbol", status=0).out)
+    truth = [name for name, _ in counts.most_common(5)]
+    equal([name for _, name in ours[:5]], truth, "top five of quipu report")
+    equal([name for _, name in perf[:5]], truth, "top five of perf report")
+    for (percent, name), (theirs, _) in zip(ours[:5], perf[:5]):
+        holds(abs(percent - theirs) < 0.011, f"{name}: quipu {percent} %, perf {theirs} %")
+        share = 100 * counts[name] / total
+        holds(abs(percent - share) < 1.0, f"{name}: sampled {percent} %, exact {share:.2f} %")
+
+
+@test("loop: the top five agree")
+def loop(work):
+    compare(work, 997, guest("loop"))
+
+
+@test("realistic: the top five agree")
+def realistic(work):
+    compare(work, 499, guest("realistic"), "1", "32")
+
+
+@test("with call chains: main and its callees have children that sum up")
+def children(work):
+    work.record("-e", "instructions", "-c", "1009", "-g", "--", guest("realistic"), "1", "32")
+    result = work.quipu("report", "--stdio", "-i", "perf.data", status=0)
+    lines = {}
+    for line in result.out.splitlines():
+        words = re.match(r"^\s*([0-9.]+)%\s+([0-9.]+)%.*\[\.\]\s+(\S+)", line)
+        if words:
+            lines.setdefault(words.group(3), (float(words.group(1)), float(words.group(2))))
+    for name in ("main", "serve", "pack", "find_match"):
+        holds(name in lines, f"no line for {name}\n{result}")
+    for outer, inner in (("main", "serve"), ("serve", "pack"), ("pack", "find_match")):
+        holds(lines[outer][0] >= lines[inner][0], f"children of {outer} {lines[outer]} < {inner} {lines[inner]}")
+    holds(lines["find_match"][1] > 1, "find_match has no time of its own")
+
+
+if __name__ == "__main__":
+    main()
