@@ -336,6 +336,32 @@ static void read_time(struct quipu_machine *m, const struct dt *dt, uint32_t cpu
 		dt_note(dt, QUIPU_NOTE_UNDERSTOOD, at, "quipu,timing", "%s", timing);
 }
 
+/*
+ * A private property of /cpus that nobody reads is a slip of the pen: the machine would not be what its author meant.
+ * Rooms keep theirs on nodes of their own.
+ */
+static void check_private(const struct dt *dt, uint32_t cpus)
+{
+	static const char *const known[] = {"quipu,isa", "quipu,tick-hz", "quipu,timing"};
+	int at;
+
+	fdt_for_each_property_offset(at, dt->fdt, dt->nodes[cpus].offset)
+	{
+		const char *name = NULL;
+		bool found = false;
+
+		if (!fdt_getprop_by_offset(dt->fdt, at, &name, NULL) || !name || strncmp(name, "quipu,", 6))
+			continue;
+		for (size_t i = 0; i < sizeof(known) / sizeof(known[0]) && !found; i++)
+			found = !strcmp(name, known[i]);
+		for (unsigned c = 0; c < QUIPU_INSN_CLASSES && !found; c++)
+			found = !strncmp(name, "quipu,cost-", 11) &&
+				!strcmp(name + 11, quipu_insn_class_name((enum quipu_insn_class)c));
+		if (!found)
+			dt_note(dt, QUIPU_NOTE_WRONG, cpus, name, "an unknown private property; it changes nothing");
+	}
+}
+
 /* Memory */
 
 static int add_memory(struct quipu_machine *m, uint64_t id, uint64_t bytes)
@@ -439,6 +465,7 @@ static int read_all(struct quipu_machine *m, struct dt *dt)
 	costs_default(m->cost);
 	costs_read(m, dt, 0);
 	costs_read(m, dt, cpus);
+	check_private(dt, cpus);
 out:
 	free(cpu_node);
 	return err;

@@ -155,13 +155,13 @@ static int read_map(struct quipu_machine *m, struct dt *dt, uint32_t node, const
 	return err;
 }
 
-static void read_nodes(struct quipu_machine *m, struct dt *dt, uint32_t cpus)
+static void read_nodes(struct quipu_machine *m, struct dt *dt, const uint32_t *cpu_node)
 {
 	for (unsigned i = 0; i < m->ncpus; i++) {
 		uint64_t id = 0;
 
 		if (!dt_number(dt->fdt, m->cpus[i].offset, "numa-node-id", &id) && id >= QUIPU_MAX_NODES) {
-			dt_note(dt, QUIPU_NOTE_WRONG, cpus, NULL, "numa-node-id of CPU %u is above %u; taken as 0", i,
+			dt_note(dt, QUIPU_NOTE_WRONG, cpu_node[i], "numa-node-id", "is above %u; taken as 0",
 				QUIPU_MAX_NODES - 1);
 			id = 0;
 		}
@@ -174,7 +174,7 @@ int topology_read(struct quipu_machine *m, struct dt *dt, uint32_t cpus, const u
 	uint32_t node = dt_find(dt, cpus, "cpu-map");
 	int err = -ENOENT;
 
-	read_nodes(m, dt, cpus);
+	read_nodes(m, dt, cpu_node);
 	if (node != DT_NONE) {
 		err = read_map(m, dt, node, cpu_node);
 		if (err == -ENOMEM)
