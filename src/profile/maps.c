@@ -1,0 +1,295 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Threads and mappings, kept in trees by id; a process's mappings sorted by address and never overlapping. */
+#include <errno.h>
+#include <search.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "profile/maps.h"
+
+/* pid of mappings that are every process's: the kernel's. */
+#define KERNEL_PID UINT32_MAX
+
+struct map {
+	uint64_t start, end, pgoff;
+	struct profile_object *object;
+};
+
+struct process {
+	uint32_t pid;
+	struct map *maps;
+	size_t n, room;
+};
+
+struct thread {
+	uint32_t tid;
+	const char *comm;
+};
+
+struct profile_maps {
+	struct profile_symbols *symbols;
+	void *processes, *threads;
+};
+
+static int by_pid(const void *a, const void *b)
+{
+	const struct process *x = a, *y = b;
+
+	return (x->pid > y->pid) - (x->pid < y->pid);
+}
+
+static int by_tid(const void *a, const void *b)
+{
+	const struct thread *x = a, *y = b;
+
+	return (x->tid > y->tid) - (x->tid < y->tid);
+}
+
+struct profile_maps *profile_maps_new(struct profile_symbols *symbols)
+{
+	struct profile_maps *m = calloc(1, sizeof(*m));
+
+	if (m)
+		m->symbols = symbols;
+	return m;
+}
+
+static void free_process(void *p)
+{
+	free(((struct process *)p)->maps);
+	free(p);
+}
+
+void profile_maps_free(struct profile_maps *m)
+{
+	if (!m)
+		return;
+	tdestroy(m->processes, free_process);
+	tdestroy(m->threads, free);
+	free(m);
+}
+
+static struct process *process(struct profile_maps *m, uint32_t pid, bool make)
+{
+	struct process key = {.pid = pid}, *p;
+	void *found = tfind(&key, &m->processes, by_pid);
+
+	if (found || !make)
+		return found ? *(struct process **)found : NULL;
+	p = calloc(1, sizeof(*p));
+	if (!p)
+		return NULL;
+	p->pid = pid;
+	if (!tsearch(p, &m->processes, by_pid)) {
+		free(p);
+		return NULL;
+	}
+	return p;
+}
+
+static struct thread *thread(struct profile_maps *m, uint32_t tid, bool make)
+{
+	struct thread key = {.tid = tid}, *t;
+	void *found = tfind(&key, &m->threads, by_tid);
+
+	if (found || !make)
+		return found ? *(struct thread **)found : NULL;
+	t = calloc(1, sizeof(*t));
+	if (!t)
+		return NULL;
+	t->tid = tid;
+	if (!tsearch(t, &m->threads, by_tid)) {
+		free(t);
+		return NULL;
+	}
+	return t;
+}
+
+/* ---- mappings ---- */
+
+static int insert(struct process *p, size_t at, const struct map *map)
+{
+	if (p->n == p->room) {
+		size_t room = p->room ? 2 * p->room : 16;
+		struct map *v = realloc(p->maps, room * sizeof(*v));
+
+		if (!v)
+			return -ENOMEM;
+		p->maps = v;
+		p->room = room;
+	}
+	memmove(p->maps + at + 1, p->maps + at, (p->n - at) * sizeof(*p->maps));
+	p->maps[at] = *map;
+	p->n++;
+	return 0;
+}
+
+static void erase(struct process *p, size_t at)
+{
+	p->n--;
+	memmove(p->maps + at, p->maps + at + 1, (p->n - at) * sizeof(*p->maps));
+}
+
+/* Index of the first mapping that ends behind @addr. */
+static size_t position(const struct process *p, uint64_t addr)
+{
+	size_t lo = 0, hi = p->n;
+
+	while (lo < hi) {
+		size_t mid = lo + (hi - lo) / 2;
+
+		if (p->maps[mid].end <= addr)
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	return lo;
+}
+
+/* A new mapping covers what was there: older ones are cut, split or gone. */
+static int map_over(struct process *p, const struct map *map)
+{
+	size_t at = position(p, map->start);
+	int r;
+
+	if (at < p->n && p->maps[at].start < map->start) {
+		struct map tail = p->maps[at];
+
+		p->maps[at].end = map->start;
+		at++;
+		if (tail.end > map->end) {
+			tail.pgoff += map->end - tail.start;
+			tail.start = map->end;
+			r = insert(p, at, &tail);
+			if (r)
+				return r;
+		}
+	}
+	while (at < p->n && p->maps[at].end <= map->end)
+		erase(p, at);
+	if (at < p->n && p->maps[at].start < map->end) {
+		p->maps[at].pgoff += map->end - p->maps[at].start;
+		p->maps[at].start = map->end;
+	}
+	return insert(p, at, map);
+}
+
+/* perf's name for the kernel's text mapping carries the symbol it was placed by. */
+static const char *kernel_name(const char *name)
+{
+	return !strncmp(name, "[kernel.kallsyms]", 17) ? "[kernel.kallsyms]" : name;
+}
+
+static int take_mmap(struct profile_maps *m, const struct profile_record *r)
+{
+	bool kernel = (r->misc & PERF_RECORD_MISC_CPUMODE_MASK) == PERF_RECORD_MISC_KERNEL;
+	struct process *p = process(m, kernel ? KERNEL_PID : r->mmap.pid, true);
+	struct map map = {r->mmap.addr, r->mmap.addr + r->mmap.len, r->mmap.pgoff, NULL};
+	char jit[64];
+	const char *name = kernel ? kernel_name(r->mmap.name) : r->mmap.name;
+
+	if (!r->mmap.len || map.end < map.start)
+		return 0;
+	if (!strcmp(name, "//anon")) {
+		/* As perf has it: the place where a JIT compiler would tell of its code. */
+		snprintf(jit, sizeof(jit), "/tmp/perf-%u.map", r->mmap.pid);
+		name = jit;
+	}
+	map.object = profile_symbols_object(m->symbols, name);
+	if (!p || !map.object)
+		return -ENOMEM;
+	if (r->mmap.build_id)
+		profile_symbols_expect(m->symbols, name, r->mmap.build_id, r->mmap.build_id_size);
+	return map_over(p, &map);
+}
+
+/* ---- threads ---- */
+
+static int take_comm(struct profile_maps *m, const struct profile_record *r)
+{
+	struct thread *t = thread(m, r->comm.tid, true);
+	struct process *p;
+
+	if (!t)
+		return -ENOMEM;
+	t->comm = profile_symbols_intern(m->symbols, r->comm.comm);
+	/* A new program starts with an empty address space. */
+	p = r->comm.exec ? process(m, r->comm.pid, false) : NULL;
+	if (p)
+		p->n = 0;
+	return t->comm ? 0 : -ENOMEM;
+}
+
+static int take_fork(struct profile_maps *m, const struct profile_record *r)
+{
+	struct thread *parent = thread(m, r->task.ptid, false), *t = thread(m, r->task.tid, true);
+	struct process *from, *to;
+
+	if (!t)
+		return -ENOMEM;
+	if (t != parent)
+		t->comm = parent ? parent->comm : NULL;
+	if (r->task.pid == r->task.ppid)
+		return 0;
+	from = process(m, r->task.ppid, false);
+	to = process(m, r->task.pid, true);
+	if (!to)
+		return -ENOMEM;
+	to->n = 0;
+	for (size_t i = 0; from && i < from->n; i++)
+		if (insert(to, to->n, &from->maps[i]))
+			return -ENOMEM;
+	return 0;
+}
+
+int profile_maps_record(struct profile_maps *m, const struct profile_record *r)
+{
+	switch (r->type) {
+	case PERF_RECORD_MMAP:
+	case PERF_RECORD_MMAP2:
+		return take_mmap(m, r);
+	case PERF_RECORD_COMM:
+		return take_comm(m, r);
+	case PERF_RECORD_FORK:
+		return take_fork(m, r);
+	default: /* EXIT: samples of the same moment may follow; the ids are taken anew by the next FORK */
+		return 0;
+	}
+}
+
+const char *profile_maps_comm(struct profile_maps *m, uint32_t pid, uint32_t tid)
+{
+	struct thread *t = thread(m, tid, false);
+	char text[16];
+	const char *name;
+
+	if (!tid && !pid)
+		return "swapper";
+	if (t && t->comm)
+		return t->comm;
+	snprintf(text, sizeof(text), ":%u", tid);
+	name = profile_symbols_intern(m->symbols, text);
+	return name ? name : "?";
+}
+
+void profile_maps_resolve(struct profile_maps *m, uint32_t pid, unsigned cpumode, uint64_t ip, struct profile_place *out)
+{
+	static const char levels[] = "?k.Hgu??";
+	bool kernel = cpumode == PERF_RECORD_MISC_KERNEL;
+	struct process *p = process(m, kernel ? KERNEL_PID : pid, false);
+	size_t at;
+
+	*out = (struct profile_place){.ip = ip, .offset = ip, .addr = ip, .level = levels[cpumode & 7]};
+	/* The hypervisor's and another guest's addresses are not of this address space. */
+	if (!p || (cpumode != PERF_RECORD_MISC_USER && !kernel))
+		return;
+	at = position(p, ip);
+	if (at == p->n || p->maps[at].start > ip)
+		return;
+	out->object = p->maps[at].object;
+	if (kernel)
+		return;
+	out->offset = ip - p->maps[at].start + p->maps[at].pgoff;
+	out->symbol = profile_object_find(out->object, out->offset, &out->addr);
+}

@@ -1,0 +1,539 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Objects and symbols through libelf; inlined functions through libdw. The choice among symbols of one address follows
+ * what perf does, so that both tools name the same function.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <search.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <dwarf.h>
+#include <elfutils/libdw.h>
+#include <elfutils/libdwelf.h>
+#include <gelf.h>
+
+#include "profile/buildid.h"
+#include "profile/symbols.h"
+
+struct symbol {
+	struct profile_symbol pub;
+	uint64_t reach; /* largest end of this symbol and all before it */
+	uint8_t bind;
+	bool sized;
+};
+
+struct segment {
+	uint64_t offset, size, vaddr;
+	bool exec;
+};
+
+struct inlines {
+	uint64_t addr;
+	size_t n;
+	const struct profile_symbol **frames;
+};
+
+struct object {
+	struct profile_object pub;
+	struct profile_symbols *set;
+	bool loaded;
+	const char *problem;
+	uint8_t expect[20];
+	unsigned expect_size;
+	struct segment *segments;
+	size_t nr_segments;
+	struct symbol *symbols;
+	size_t nr_symbols, room;
+	int fd, debug_fd;
+	Elf *elf, *debug_elf;
+	Dwarf *dwarf;
+	bool dwarf_tried;
+	void *inlines; /* tree of struct inlines */
+	void *names;   /* tree of struct profile_symbol: inlined functions by name */
+};
+
+struct profile_symbols {
+	void *strings; /* tree of char * */
+	void *objects; /* tree of struct object, by path */
+};
+
+/* ---- the set ---- */
+
+static int by_string(const void *a, const void *b)
+{
+	return strcmp(a, b);
+}
+
+static int by_path(const void *a, const void *b)
+{
+	return strcmp(((const struct object *)a)->pub.path, ((const struct object *)b)->pub.path);
+}
+
+static int by_addr(const void *a, const void *b)
+{
+	const struct inlines *x = a, *y = b;
+
+	return (x->addr > y->addr) - (x->addr < y->addr);
+}
+
+static int by_name(const void *a, const void *b)
+{
+	return strcmp(((const struct profile_symbol *)a)->name, ((const struct profile_symbol *)b)->name);
+}
+
+struct profile_symbols *profile_symbols_new(void)
+{
+	elf_version(EV_CURRENT);
+	return calloc(1, sizeof(struct profile_symbols));
+}
+
+static void free_inlines(void *p)
+{
+	free(((struct inlines *)p)->frames);
+	free(p);
+}
+
+static void free_object(void *p)
+{
+	struct object *o = p;
+
+	tdestroy(o->inlines, free_inlines);
+	tdestroy(o->names, free);
+	if (o->dwarf)
+		dwarf_end(o->dwarf);
+	elf_end(o->debug_elf);
+	elf_end(o->elf);
+	if (o->fd >= 0)
+		close(o->fd);
+	if (o->debug_fd >= 0)
+		close(o->debug_fd);
+	free(o->symbols);
+	free(o->segments);
+	free(o);
+}
+
+void profile_symbols_free(struct profile_symbols *s)
+{
+	if (!s)
+		return;
+	tdestroy(s->objects, free_object);
+	tdestroy(s->strings, free);
+	free(s);
+}
+
+const char *profile_symbols_intern(struct profile_symbols *s, const char *str)
+{
+	void *found = tfind(str, &s->strings, by_string);
+	char *copy;
+
+	if (found)
+		return *(char **)found;
+	copy = strdup(str);
+	if (copy && !tsearch(copy, &s->strings, by_string)) {
+		free(copy);
+		return NULL;
+	}
+	return copy;
+}
+
+struct profile_object *profile_symbols_object(struct profile_symbols *s, const char *name)
+{
+	struct object key = {.pub.path = name}, *o;
+	void *found = tfind(&key, &s->objects, by_path);
+	const char *slash;
+
+	if (found)
+		return &(*(struct object **)found)->pub;
+	o = calloc(1, sizeof(*o));
+	if (!o)
+		return NULL;
+	o->set = s;
+	o->fd = o->debug_fd = -1;
+	o->pub.path = profile_symbols_intern(s, name);
+	if (!o->pub.path || !tsearch(o, &s->objects, by_path)) {
+		free(o);
+		return NULL;
+	}
+	slash = strrchr(o->pub.path, '/');
+	o->pub.short_name = slash && slash[1] ? slash + 1 : o->pub.path;
+	return &o->pub;
+}
+
+void profile_symbols_expect(struct profile_symbols *s, const char *path, const uint8_t *id, unsigned size)
+{
+	struct object *o = (struct object *)profile_symbols_object(s, path);
+
+	if (!o || size > sizeof(o->expect))
+		return;
+	memcpy(o->expect, id, size);
+	o->expect_size = size;
+}
+
+/* ---- loading ---- */
+
+static int read_segments(struct object *o)
+{
+	size_t n;
+
+	if (elf_getphdrnum(o->elf, &n) || !n)
+		return -ENOEXEC;
+	o->segments = calloc(n, sizeof(*o->segments));
+	if (!o->segments)
+		return -ENOMEM;
+	for (size_t i = 0; i < n; i++) {
+		GElf_Phdr ph;
+
+		if (!gelf_getphdr(o->elf, (int)i, &ph) || ph.p_type != PT_LOAD)
+			continue;
+		o->segments[o->nr_segments++] =
+			(struct segment){ph.p_offset, ph.p_filesz, ph.p_vaddr, ph.p_flags & PF_X};
+	}
+	return 0;
+}
+
+/* $x, $d and .L labels say something about the code, they are not functions. */
+static bool is_marker(const char *name)
+{
+	return !name[0] || (name[0] == '$' && (name[1] == 'x' || name[1] == 'd') && (!name[2] || name[2] == '.' || name[2] == 'r')) ||
+	       (name[0] == '.' && name[1] == 'L');
+}
+
+static bool in_code(const struct object *o, uint64_t addr)
+{
+	for (size_t i = 0; i < o->nr_segments; i++)
+		if (o->segments[i].exec && addr >= o->segments[i].vaddr && addr - o->segments[i].vaddr < o->segments[i].size)
+			return true;
+	return false;
+}
+
+static int add_symbol(struct object *o, uint64_t start, uint64_t size, const char *name, unsigned bind)
+{
+	if (o->nr_symbols == o->room) {
+		size_t room = o->room ? 2 * o->room : 256;
+		struct symbol *v = realloc(o->symbols, room * sizeof(*v));
+
+		if (!v)
+			return -ENOMEM;
+		o->symbols = v;
+		o->room = room;
+	}
+	name = profile_symbols_intern(o->set, name);
+	if (!name)
+		return -ENOMEM;
+	o->symbols[o->nr_symbols++] = (struct symbol){
+		.pub = {.start = start, .end = start + size < start ? UINT64_MAX : start + size, .name = name},
+		.bind = (uint8_t)bind, .sized = size};
+	return 0;
+}
+
+static int read_table(struct object *o, Elf *elf, Elf_Scn *scn, const GElf_Shdr *sh)
+{
+	Elf_Data *data = elf_getdata(scn, NULL);
+	size_t n = data && sh->sh_entsize ? data->d_size / sh->sh_entsize : 0;
+	int r = 0;
+
+	for (size_t i = 0; i < n && !r; i++) {
+		GElf_Sym sym;
+		unsigned type;
+		const char *name;
+
+		if (!gelf_getsym(data, (int)i, &sym) || sym.st_shndx == SHN_UNDEF)
+			continue;
+		type = GELF_ST_TYPE(sym.st_info);
+		if (type != STT_FUNC && type != STT_GNU_IFUNC && type != STT_NOTYPE)
+			continue;
+		name = elf_strptr(elf, sh->sh_link, sym.st_name);
+		if (!name || is_marker(name) || !in_code(o, sym.st_value))
+			continue;
+		r = add_symbol(o, sym.st_value, sym.st_size, name, GELF_ST_BIND(sym.st_info));
+	}
+	return r;
+}
+
+/* The table of type @want of @elf; -ENOENT when it has none. */
+static int read_tables(struct object *o, Elf *elf, GElf_Word want)
+{
+	Elf_Scn *scn = NULL;
+	int r = -ENOENT;
+
+	while ((scn = elf_nextscn(elf, scn))) {
+		GElf_Shdr sh;
+
+		if (gelf_getshdr(scn, &sh) && sh.sh_type == want)
+			r = read_table(o, elf, scn, &sh);
+	}
+	return r;
+}
+
+/* Of names of one address: one with a size, not weak, global, fewest underscores, longest. */
+static int better(const struct symbol *a, const struct symbol *b)
+{
+	size_t ua = strspn(a->pub.name, "_"), ub = strspn(b->pub.name, "_");
+	size_t la = strlen(a->pub.name), lb = strlen(b->pub.name);
+
+	if (a->sized != b->sized)
+		return a->sized ? -1 : 1;
+	if ((a->bind == STB_WEAK) != (b->bind == STB_WEAK))
+		return a->bind == STB_WEAK ? 1 : -1;
+	if ((a->bind == STB_GLOBAL) != (b->bind == STB_GLOBAL))
+		return a->bind == STB_GLOBAL ? -1 : 1;
+	if (ua != ub)
+		return ua < ub ? -1 : 1;
+	if (la != lb)
+		return la > lb ? -1 : 1;
+	return strcmp(a->pub.name, b->pub.name);
+}
+
+static int by_start(const void *a, const void *b)
+{
+	const struct symbol *x = a, *y = b;
+
+	if (x->pub.start != y->pub.start)
+		return x->pub.start < y->pub.start ? -1 : 1;
+	return better(x, y);
+}
+
+static uint64_t code_end(const struct object *o, uint64_t addr)
+{
+	for (size_t i = 0; i < o->nr_segments; i++)
+		if (o->segments[i].exec && addr >= o->segments[i].vaddr && addr - o->segments[i].vaddr < o->segments[i].size)
+			return o->segments[i].vaddr + o->segments[i].size;
+	return addr;
+}
+
+/* One symbol per address; those without a size reach to the next. */
+static void settle_symbols(struct object *o)
+{
+	size_t n = 0;
+
+	if (!o->nr_symbols)
+		return;
+	qsort(o->symbols, o->nr_symbols, sizeof(*o->symbols), by_start);
+	for (size_t i = 0; i < o->nr_symbols; i++)
+		if (!n || o->symbols[n - 1].pub.start != o->symbols[i].pub.start)
+			o->symbols[n++] = o->symbols[i];
+	o->nr_symbols = n;
+	for (size_t i = 0; i < n; i++) {
+		struct symbol *s = &o->symbols[i];
+
+		if (!s->sized)
+			s->pub.end = i + 1 < n ? s[1].pub.start : code_end(o, s->pub.start);
+		s->reach = i && s[-1].reach > s->pub.end ? s[-1].reach : s->pub.end;
+	}
+}
+
+/* The debug file of a stripped object, where Debian's -dbgsym packages put it. */
+static void open_debug_file(struct object *o)
+{
+	const uint8_t *id;
+	const void *bits;
+	ssize_t n = dwelf_elf_gnu_build_id(o->elf, &bits);
+	char path[128];
+	int at;
+
+	if (n < 2 || n > 20)
+		return;
+	id = bits;
+	at = snprintf(path, sizeof(path), "/usr/lib/debug/.build-id/%02x/", id[0]);
+	for (ssize_t i = 1; i < n; i++)
+		at += snprintf(path + at, sizeof(path) - (size_t)at, "%02x", id[i]);
+	snprintf(path + at, sizeof(path) - (size_t)at, ".debug");
+	o->debug_fd = profile_elf_open(path);
+	if (o->debug_fd >= 0)
+		o->debug_elf = elf_begin(o->debug_fd, ELF_C_READ_MMAP, NULL);
+}
+
+static const char *load_object(struct object *o)
+{
+	const void *bits;
+	ssize_t n;
+	int r;
+
+	if (o->pub.path[0] != '/')
+		return "not a file";
+	o->fd = profile_elf_open(o->pub.path);
+	if (o->fd < 0)
+		return "the file is gone or cannot be read";
+	o->elf = elf_begin(o->fd, ELF_C_READ_MMAP, NULL);
+	if (!o->elf || elf_kind(o->elf) != ELF_K_ELF || read_segments(o))
+		return "not an ELF file, or a damaged one";
+	n = dwelf_elf_gnu_build_id(o->elf, &bits);
+	if (o->expect_size && (n != (ssize_t)o->expect_size || memcmp(bits, o->expect, o->expect_size)))
+		return "the file has changed since the recording (other build id)";
+	r = read_tables(o, o->elf, SHT_SYMTAB);
+	if (r == -ENOENT) {
+		open_debug_file(o);
+		if (o->debug_elf)
+			r = read_tables(o, o->debug_elf, SHT_SYMTAB);
+	}
+	if (r == -ENOENT)
+		r = read_tables(o, o->elf, SHT_DYNSYM);
+	settle_symbols(o);
+	return r == -ENOENT ? "stripped: it has no symbols" : r ? "its symbols are damaged" : NULL;
+}
+
+static struct object *loaded(struct profile_object *pub)
+{
+	struct object *o = (struct object *)pub;
+
+	if (!o->loaded) {
+		o->loaded = true;
+		o->problem = load_object(o);
+	}
+	return o;
+}
+
+const char *profile_object_problem(struct profile_object *pub)
+{
+	return loaded(pub)->problem;
+}
+
+/* ---- looking up ---- */
+
+/* Two segments may share a page of the file: code is what was executed. */
+static uint64_t to_vaddr(const struct object *o, uint64_t offset)
+{
+	for (int exec = 1; exec >= 0; exec--)
+		for (size_t i = 0; i < o->nr_segments; i++) {
+			const struct segment *s = &o->segments[i];
+
+			if (s->exec == exec && offset >= s->offset && offset - s->offset < s->size)
+				return offset - s->offset + s->vaddr;
+		}
+	return offset;
+}
+
+const struct profile_symbol *profile_object_find(struct profile_object *pub, uint64_t offset, uint64_t *addr)
+{
+	struct object *o = loaded(pub);
+	uint64_t at = to_vaddr(o, offset);
+	size_t lo = 0, hi = o->nr_symbols;
+
+	if (addr)
+		*addr = at;
+	while (lo < hi) {
+		size_t mid = lo + (hi - lo) / 2;
+
+		if (o->symbols[mid].pub.start <= at)
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	/* Back over symbols that lie inside another one, as long as any before reaches this far. */
+	for (; lo && o->symbols[lo - 1].reach > at; lo--)
+		if (o->symbols[lo - 1].pub.end > at)
+			return &o->symbols[lo - 1].pub;
+	return NULL;
+}
+
+static Dwarf *dwarf_of(struct object *o)
+{
+	if (o->dwarf_tried)
+		return o->dwarf;
+	o->dwarf_tried = true;
+	if (!o->elf)
+		return NULL;
+	o->dwarf = dwarf_begin_elf(o->elf, DWARF_C_READ, NULL);
+	if (o->dwarf)
+		return o->dwarf;
+	if (!o->debug_elf)
+		open_debug_file(o);
+	if (o->debug_elf)
+		o->dwarf = dwarf_begin_elf(o->debug_elf, DWARF_C_READ, NULL);
+	return o->dwarf;
+}
+
+/* The compile unit of @addr: from the table of ranges, or (clang writes none) by asking each. */
+static bool find_unit(Dwarf *dw, uint64_t addr, Dwarf_Die *unit)
+{
+	Dwarf_CU *cu = NULL;
+	Dwarf_Die die;
+
+	if (dwarf_addrdie(dw, addr, unit))
+		return true;
+	while (!dwarf_get_units(dw, cu, &cu, NULL, NULL, &die, NULL))
+		if (dwarf_haspc(&die, addr) == 1) {
+			*unit = die;
+			return true;
+		}
+	return false;
+}
+
+static const struct profile_symbol *inlined_symbol(struct object *o, const char *name)
+{
+	struct profile_symbol key = {.name = name}, *s;
+	void *found = tfind(&key, &o->names, by_name);
+
+	if (found)
+		return *(struct profile_symbol **)found;
+	s = calloc(1, sizeof(*s));
+	if (!s)
+		return NULL;
+	*s = (struct profile_symbol){.name = profile_symbols_intern(o->set, name), .inlined = true};
+	if (!s->name || !tsearch(s, &o->names, by_name)) {
+		free(s);
+		return NULL;
+	}
+	return s;
+}
+
+static void add_frame(struct object *o, struct inlines *in, Dwarf_Die *die)
+{
+	const char *name = dwarf_diename(die);
+	const struct profile_symbol *s = name ? inlined_symbol(o, name) : NULL;
+	const struct profile_symbol **v = s ? realloc(in->frames, (in->n + 1) * sizeof(*v)) : NULL;
+
+	if (!v)
+		return;
+	in->frames = v;
+	v[in->n++] = s;
+}
+
+static void walk_inlines(struct object *o, struct inlines *in)
+{
+	Dwarf *dw = dwarf_of(o);
+	Dwarf_Die unit, *scopes = NULL;
+	int n;
+
+	if (!dw || !find_unit(dw, in->addr, &unit))
+		return;
+	n = dwarf_getscopes(&unit, in->addr, &scopes);
+	for (int i = 0; i < n; i++) {
+		if (dwarf_tag(&scopes[i]) == DW_TAG_subprogram)
+			break;
+		if (dwarf_tag(&scopes[i]) == DW_TAG_inlined_subroutine)
+			add_frame(o, in, &scopes[i]);
+	}
+	free(scopes);
+}
+
+size_t profile_object_inlines(struct profile_object *pub, uint64_t offset, const struct profile_symbol *const **frames)
+{
+	struct object *o = loaded(pub);
+	struct inlines key = {.addr = to_vaddr(o, offset)}, *in;
+	void *found = tfind(&key, &o->inlines, by_addr);
+
+	if (found) {
+		in = *(struct inlines **)found;
+		*frames = in->frames;
+		return in->n;
+	}
+	*frames = NULL;
+	if (o->problem && !o->elf)
+		return 0;
+	in = calloc(1, sizeof(*in));
+	if (!in)
+		return 0;
+	in->addr = key.addr;
+	walk_inlines(o, in);
+	if (!tsearch(in, &o->inlines, by_addr)) {
+		free_inlines(in);
+		return 0;
+	}
+	*frames = in->frames;
+	return in->n;
+}
