@@ -45,6 +45,11 @@ static bool engine_counts(quipu_signal signal)
 	return quipu_signal_mask(signal) != 0;
 }
 
+bool session_counts(quipu_signal signal)
+{
+	return engine_counts(signal);
+}
+
 static bool view_has(struct quipu_signals *signals, quipu_signal signal)
 {
 	(void)signals;
