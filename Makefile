@@ -8,14 +8,13 @@
 #	make install    into $(DESTDIR)$(PREFIX)
 #	make clean      remove $(BUILD)
 #
-# SETUPFLAGS goes to `meson setup` (for example SETUPFLAGS='--werror -Db_sanitize=address').
+# SETUPFLAGS goes to `meson setup` (for example SETUPFLAGS='--werror -Db_sanitize=address'), NINJAFLAGS to ninja.
 
 BUILD      ?= build
 PREFIX     ?= /usr/local
 DESTDIR    ?=
 SETUPFLAGS ?=
-MESON      ?= meson
-NINJA      ?= ninja
+NINJAFLAGS ?=
 
 all: build
 
@@ -27,12 +26,12 @@ setup:
 	@tools/setup.sh packages.txt
 
 $(BUILD)/build.ninja:
-	@command -v $(MESON) >/dev/null || { \
-		echo "make: $(MESON) is not installed; 'make setup' installs all that the build needs" >&2; exit 1; }
-	$(MESON) setup --prefix=$(PREFIX) $(SETUPFLAGS) $(BUILD)
+	@command -v meson >/dev/null || { \
+		echo "make: meson is not installed; 'make setup' installs all that the build needs" >&2; exit 1; }
+	meson setup --prefix=$(PREFIX) $(SETUPFLAGS) $(BUILD)
 
 build: $(BUILD)/build.ninja
-	$(NINJA) -C $(BUILD)
+	ninja $(NINJAFLAGS) -C $(BUILD)
 
 # A make of its own, so that nothing is looked for before the set-up has run.
 demo: setup
@@ -40,16 +39,16 @@ demo: setup
 	@tools/demo.sh $(BUILD)
 
 check: setup
-	@MESON=$(MESON) tools/check.sh $(BUILD) $(MAKE) --no-print-directory build
+	@tools/check.sh $(BUILD) $(MAKE) --no-print-directory build
 
 bench: build
 	@python3 bench/ratios.py $(BUILD)
 
 # The prefix is compiled in (where the plugin and the machines lie), so another one is configured before installing.
 install: $(BUILD)/build.ninja
-	$(MESON) configure -Dprefix=$(PREFIX) $(BUILD)
-	$(NINJA) -C $(BUILD)
-	DESTDIR=$(DESTDIR) $(MESON) install --no-rebuild -C $(BUILD)
+	meson configure -Dprefix=$(PREFIX) $(BUILD)
+	ninja $(NINJAFLAGS) -C $(BUILD)
+	DESTDIR=$(DESTDIR) meson install --no-rebuild -C $(BUILD)
 
 clean:
 	rm -rf $(BUILD)

@@ -16,6 +16,8 @@ if ! "$@"; then
 	echo "0 passed, 1 failed"
 	exit 1
 fi
-"${MESON:-meson}" test --no-rebuild --print-errorlogs -C "$build" ${CHECKFLAGS:-}
+# CHECKFLAGS is a list of words.
+# shellcheck disable=SC2086
+meson test --no-rebuild --print-errorlogs -C "$build" ${CHECKFLAGS:-}
 status=$?
 python3 "$tools/tally.py" "$log" "$status"

@@ -37,6 +37,8 @@ export DEBIAN_FRONTEND=noninteractive
 if ! $as_root apt-get update -q; then
 	echo "setup: apt-get update failed; going on with the package lists that are here" >&2
 fi
+# The command is a list of words.
+# shellcheck disable=SC2086
 if ! $as_root env DEBIAN_FRONTEND=noninteractive $command; then
 	echo "setup: apt could not install what is missing. As root, try:" >&2
 	echo "    apt-get update && $command" >&2
