@@ -130,7 +130,7 @@ class Work:
 
     def samples(self, fields="tid,time,ip", data="perf.data"):
         """What the stock perf script says of each sample: one list of words per line."""
-        result = self.run("perf", "script", "-i", data, "-F", fields, status=0)
+        result = self.run("perf", "script", "--ns", "-i", data, "-F", fields, status=0)
         return [line.split() for line in result.out.splitlines() if line.strip()]
 
 
