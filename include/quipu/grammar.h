@@ -78,6 +78,7 @@ struct quipu_parsed {
 	bool has_freq;		/* attr.sample_freq is the user's, QUIPU_ATTR_FREQ is set */
 	bool per_pkg, snapshot;
 	bool inherit_off;	/* no-inherit term */
+	bool guest_host;	/* modifiers G or H were given */
 	bool callgraph;		/* call-graph term other than "no" */
 };
 
