@@ -19,6 +19,7 @@ struct quipu_core;
 struct quipu_event;
 struct quipu_task;
 struct quipu_ring;
+struct quipu_sample;
 
 /* What the core needs from its owner. Every call may be NULL except now. */
 struct quipu_core_ops {
@@ -30,7 +31,15 @@ struct quipu_core_ops {
 	void (*tick_needed)(void *arg, unsigned cpu, bool needed);
 	/* Value of @signal on @cpu now; for the exact truth beside an estimate. */
 	uint64_t (*signal)(void *arg, unsigned cpu, quipu_signal);
+	/* SIGIO of a descriptor with O_ASYNC: si_code @code is POLL_IN (1) or POLL_HUP (6). Clones report the original. */
+	void (*sigio)(void *arg, struct quipu_event *, int code);
+	/* A sigtrap event overflowed in @task. NULL: such events are refused, not silently without a signal. */
+	void (*sigtrap)(void *arg, struct quipu_event *, struct quipu_task *, uint64_t addr);
 };
+/*
+ * wake, tick_needed, sigio and sigtrap are called from within the core: they may note what to do, not call back into it
+ * (reading the ring's memory is fine).
+ */
 
 /* Sysctls and properties of the machine; values of 0 take the default in brackets. */
 struct quipu_core_config {
@@ -52,6 +61,7 @@ struct quipu_caller {
 	uid_t uid;
 	bool perfmon;  /* CAP_PERFMON or CAP_SYS_ADMIN */
 	bool ipc_lock; /* CAP_IPC_LOCK */
+	uint64_t memlock; /* RLIMIT_MEMLOCK in bytes: what may be mapped beyond mlock_kb */
 };
 
 /*
@@ -88,7 +98,11 @@ const char *quipu_core_last_reason(const struct quipu_core *);
 int quipu_event_open(struct quipu_core *, const struct quipu_caller *, const void *attr, size_t attr_len, pid_t pid,
 		     int cpu, struct quipu_event *group, unsigned long flags, uint32_t *size_back,
 		     struct quipu_event **out);
-/* quipu_event_close - last close of the descriptor; the ring stays with its mapping. */
+/*
+ * quipu_event_close - the descriptor is closed. As in Linux, where a mapping holds the file, an event that is still
+ * mapped lives on (and writes) until quipu_event_unmap; the handle is then gone with it. Else the event and all its
+ * clones end here.
+ */
 void quipu_event_close(struct quipu_event *);
 
 /* quipu_event_read - read(2) in the layout of read_format (A8). Bytes, 0 in ERROR state, -ENOSPC, -ECHILD. */
@@ -116,6 +130,11 @@ void quipu_event_set_async(struct quipu_event *, bool async);
 uint64_t quipu_event_id(const struct quipu_event *);
 /* quipu_event_poll - POLLIN, POLLHUP as poll(2) would show (A16); takes the pending wake-up. */
 unsigned quipu_event_poll(struct quipu_event *);
+/*
+ * quipu_event_needs_bell - what the event does at an overflow must happen before the program goes on (event limit,
+ * signal): its overflows are not to be served in the engine process alone.
+ */
+bool quipu_event_needs_bell(const struct quipu_event *);
 /* quipu_core_prctl - PR_TASK_PERF_EVENTS_DISABLE/ENABLE for the events opened by @tid. */
 void quipu_core_prctl(struct quipu_core *, pid_t tid, bool enable);
 
@@ -129,6 +148,11 @@ int quipu_event_cpu_now(const struct quipu_event *);
 int quipu_event_cpu(const struct quipu_event *);
 void quipu_event_set_cpu(struct quipu_event *, int cpu);
 struct quipu_task *quipu_event_task(const struct quipu_event *);
+/* The group: its leader (the event itself when alone), and member @i in order (0 is the leader), NULL past the end. */
+struct quipu_event *quipu_event_leader(const struct quipu_event *);
+struct quipu_event *quipu_event_member(const struct quipu_event *, unsigned i);
+/* The event's state: -3 task gone, -2 error, -1 off, 0 inactive, 1 active (A10). */
+int quipu_event_state(const struct quipu_event *);
 /* Add to the count, as local64_add(delta, &event->count). */
 void quipu_event_add_count(struct quipu_event *, uint64_t delta);
 
@@ -147,7 +171,8 @@ void quipu_event_unmap(struct quipu_event *);
  *	recorded. @thread: CLONE_THREAD. NULL when out of memory or the tid exists.
  * quipu_task_exec - new program image: COMM(exec), enable_on_exec, remove_on_exec.
  * quipu_task_comm - new name (prctl). quipu_task_mmap - a mapping was made.
- * quipu_task_exit - EXIT, folds clones, wakes pollers with POLLHUP. The task is freed when its last event is.
+ * quipu_task_exit - EXIT, folds clones, wakes pollers with POLLHUP. The task is freed when its last event is. Call it
+ *	while the task is still current: it leaves the CPU by that, and the last switch is not counted (as in Linux).
  * quipu_sched_in / quipu_sched_out - @task starts or stops running on @cpu at now(cpu). @preempt: for SWITCH records.
  * quipu_core_tick - the core's tick on @cpu: frequency, unthrottle, and rotation when the mux interval is over.
  */
@@ -172,9 +197,26 @@ void quipu_sched_in(struct quipu_core *, unsigned cpu, struct quipu_task *);
 void quipu_sched_out(struct quipu_core *, unsigned cpu, bool preempt);
 struct quipu_task *quipu_core_current(const struct quipu_core *, unsigned cpu);
 void quipu_core_tick(struct quipu_core *, unsigned cpu);
+/*
+ * quipu_core_tick_at - the same, saying where @cpu stands: samples of clock events (cpu-clock, task-clock) that are due
+ * are taken there. quipu_core_tick samples ip 0.
+ */
+void quipu_core_tick_at(struct quipu_core *, unsigned cpu, const struct quipu_sample *);
 /* quipu_core_next_tick - when the next tick of @cpu is due (ns of its clock), UINT64_MAX when none is needed. */
 uint64_t quipu_core_next_tick(const struct quipu_core *, unsigned cpu);
 int quipu_core_set_online(struct quipu_core *, unsigned cpu, bool online);
+/*
+ * quipu_core_work - do what overflows left behind (disabling an event whose limit is reached). Call it after a driver's
+ * interrupt handler returned; every other call of this header does it first as well.
+ * quipu_core_software - software event @config (PERF_COUNT_SW_*) happened @nr times on @cpu, for models that have page
+ * or alignment faults. Context switches and migrations are counted by quipu_sched_in/out.
+ * quipu_core_set_mux_interval - perf_event_mux_interval_ms of a PMU. 0, -EINVAL (0 ms).
+ * quipu_task_set_uid - whose task it is, for permissions; (uid_t)-1, the default of a task without parent: anybody's.
+ */
+void quipu_core_work(struct quipu_core *);
+void quipu_core_software(struct quipu_core *, unsigned cpu, uint64_t config, uint64_t nr, const struct quipu_sample *);
+int quipu_core_set_mux_interval(struct quipu_core *, struct quipu_pmu *, unsigned ms);
+void quipu_task_set_uid(struct quipu_task *, uid_t uid);
 
 /* quipu_core_slot_event - the event that is on counter slot @slot of @cpu (struct quipu_pmu.slot), or NULL. */
 struct quipu_event *quipu_core_slot_event(const struct quipu_core *, unsigned cpu, unsigned slot);
