@@ -1,0 +1,163 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * How a vCPU waits for the machine, and the interrupt ring by which it usually does not have to. Engine sheet 11.2.
+ *
+ * Every wait is bounded: a vCPU that is stuck in a callback blocks exit_group and default signals of its process.
+ */
+#include <errno.h>
+#include <linux/futex.h>
+#include <signal.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "plugin.h"
+
+#define SLICE_NS   100000000L
+#define MOST_SLICES 100 /* 10 s: a machine that lives and does not answer */
+
+static void pause_cpu(void)
+{
+#if defined(__x86_64__) || defined(__i386__)
+	__builtin_ia32_pause();
+#elif defined(__aarch64__)
+	__asm__ volatile("yield");
+#endif
+}
+
+static void wake_machine(void)
+{
+	struct seg_header *h = engine.head;
+
+	__atomic_fetch_or(&h->pending, UINT64_C(1) << engine.slot, __ATOMIC_SEQ_CST);
+	__atomic_add_fetch(&h->machine_wake, 1, __ATOMIC_SEQ_CST);
+	if (__atomic_load_n(&h->machine_asleep, __ATOMIC_SEQ_CST))
+		syscall(SYS_futex, &h->machine_wake, FUTEX_WAKE, 1, NULL, NULL, 0);
+}
+
+static bool answered(struct seg_vcpu *v)
+{
+	return __atomic_load_n(&v->ack, __ATOMIC_SEQ_CST) == v->bell;
+}
+
+static bool machine_left(void)
+{
+	struct seg_header *h = engine.head;
+
+	if (__atomic_load_n(&h->closing, __ATOMIC_ACQUIRE))
+		return true;
+	return kill((pid_t)h->machine_pid, 0) && errno == ESRCH;
+}
+
+static bool spin(struct seg_vcpu *v)
+{
+	for (uint32_t i = engine.head->spin; i; i--) {
+		if (answered(v))
+			return true;
+		pause_cpu();
+	}
+	return answered(v);
+}
+
+/* False: nobody answered. */
+static bool sleep_until_answered(struct seg_vcpu *v)
+{
+	struct timespec slice = { 0, SLICE_NS };
+	int timeouts = 0;
+	uint32_t seen;
+
+	__atomic_store_n(&v->sleeping, 1, __ATOMIC_SEQ_CST);
+	while ((seen = __atomic_load_n(&v->ack, __ATOMIC_SEQ_CST)) != v->bell) {
+		long rc = syscall(SYS_futex, &v->ack, FUTEX_WAIT, seen, &slice, NULL, 0);
+
+		if (rc && errno == ETIMEDOUT && ++timeouts == MOST_SLICES)
+			break;
+		if (rc && errno != EINTR && machine_left())
+			break;
+	}
+	__atomic_store_n(&v->sleeping, 0, __ATOMIC_SEQ_CST);
+	return answered(v);
+}
+
+void bell_ring(struct seg_vcpu *v, uint32_t reason, uint64_t arg, uint64_t slots, uint64_t pc)
+{
+	uint32_t state = v->state;
+	int err = errno;
+
+	if (engine.slot < 0 || __atomic_load_n(&engine.head->closing, __ATOMIC_ACQUIRE))
+		return;
+	v->reason = reason;
+	v->arg = arg;
+	v->slots = slots;
+	v->pc = pc;
+	v->state = SEG_WAITING;
+	__atomic_store_n(&v->bell, v->bell + 1, __ATOMIC_RELEASE);
+	wake_machine();
+	if (!spin(v) && !sleep_until_answered(v))
+		v->lost++;
+	v->state = state;
+	errno = err;
+}
+
+/* ---- the interrupt ring ---- */
+
+static struct seg_ring *ring_of(const struct seg_vcpu *v)
+{
+	return &engine.rings[vcpu_index(v)];
+}
+
+static uint64_t used(struct seg_ring *r)
+{
+	return r->head - __atomic_load_n(&r->tail, __ATOMIC_ACQUIRE);
+}
+
+/* With a record that does not fit before the end, the end is skipped. */
+static bool fits(struct seg_ring *r, uint32_t size)
+{
+	uint64_t left = SEG_RING_BYTES - r->head % SEG_RING_BYTES;
+
+	return used(r) + size + (size > left ? left : 0) <= SEG_RING_BYTES;
+}
+
+bool ring_room(struct seg_vcpu *v, uint32_t size)
+{
+	if (engine.slot < 0 || !engine.head->exact || fits(ring_of(v), size))
+		return false;
+	bell_ring(v, SEG_BELL_RING, 0, 0, 0);
+	return true;
+}
+
+void *ring_reserve(struct seg_vcpu *v, uint32_t size)
+{
+	struct seg_ring *r;
+	uint64_t at, left;
+
+	if (engine.slot < 0)
+		return NULL;
+	r = ring_of(v);
+	at = r->head % SEG_RING_BYTES;
+	left = SEG_RING_BYTES - at;
+	if (!fits(r, size)) {
+		r->lost++;
+		return NULL;
+	}
+	if (size > left) {
+		struct seg_record *pad = (struct seg_record *)(r->data + at);
+
+		pad->type = SEG_REC_PAD;
+		pad->size = (uint32_t)left;
+		__atomic_store_n(&r->head, r->head + left, __ATOMIC_RELEASE);
+		at = 0;
+	}
+	return r->data + at;
+}
+
+void ring_commit(struct seg_vcpu *v, uint32_t size)
+{
+	struct seg_ring *r = ring_of(v);
+	uint64_t before = used(r);
+
+	__atomic_store_n(&r->head, r->head + size, __ATOMIC_RELEASE);
+	if (before < SEG_RING_BYTES / 4 && before + size >= SEG_RING_BYTES / 4)
+		wake_machine();
+}

@@ -1,0 +1,246 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Records of translated blocks: their sums, the arena they lie in, and the walk that finds the instruction at which a
+ * signal reached a value. Engine sheet 6.1-6.5.
+ */
+#include "block.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include <quipu/bits.h>
+
+#define CHUNK_BYTES   (1u << 20)
+#define FIRST_BUCKETS 4096u
+
+/* ---- rates ---- */
+
+static uint16_t cost_of(const struct seg_header *h, unsigned class)
+{
+	uint16_t cost = h->cost[class];
+
+	if (cost < 1)
+		return 1; /* every block moves the cycles, so that every block can end a quantum */
+	return cost > BLOCK_MAX_COST ? BLOCK_MAX_COST : cost;
+}
+
+static uint16_t rate_of(quipu_signal signal, unsigned class)
+{
+	if (class == QUIPU_INSN_TRAP) /* does not retire */
+		return 0;
+	return quipu_signal_mask(signal) & QUIPU_CLASS_BIT(class) ? 1 : 0;
+}
+
+static void note_signal(struct rates *r, unsigned index, quipu_signal signal)
+{
+	if (signal == QUIPU_SIGNAL_BRANCHES_TAKEN)
+		r->taken |= 1u << index;
+	else if (signal == QUIPU_SIGNAL_SYSCALLS)
+		r->syscalls |= 1u << index;
+	else if (signal != QUIPU_SIGNAL_NONE)
+		r->counted |= 1u << index;
+}
+
+void rates_init(struct rates *r, const struct seg_header *h)
+{
+	memset(r, 0, sizeof(*r));
+	for (unsigned c = 0; c < QUIPU_INSN_CLASSES; c++) {
+		r->lane[c][SEG_LANE_INSTRUCTIONS] = c != QUIPU_INSN_TRAP;
+		r->lane[c][SEG_LANE_CYCLES] = cost_of(h, c);
+		for (unsigned k = 2; k < SEG_LANES; k++)
+			r->lane[c][k] = rate_of(h->lane_signal[k], c);
+		for (unsigned k = 0; k < SEG_SCALARS; k++)
+			r->scalar[c][k] = h->scalar_signal[k] == QUIPU_SIGNAL_CYCLES ?
+						  cost_of(h, c) :
+						  rate_of(h->scalar_signal[k], c);
+	}
+	r->counted = 3; /* lanes 0 and 1 are fixed */
+	for (unsigned k = 2; k < SEG_LANES; k++)
+		note_signal(r, k, h->lane_signal[k]);
+	for (unsigned k = 0; k < SEG_SCALARS; k++) {
+		note_signal(r, SEG_LANES + k, h->scalar_signal[k]);
+		if (h->scalar_signal[k] != QUIPU_SIGNAL_NONE)
+			r->nscalars = k + 1;
+	}
+}
+
+/* ---- the store ---- */
+
+struct chunk {
+	struct chunk *next;
+	size_t used;
+	_Alignas(64) uint8_t bytes[];
+};
+
+static void *arena_alloc(struct block_store *s, size_t size)
+{
+	struct chunk *c = s->chunks;
+	void *p;
+
+	size = (size + 63) & ~(size_t)63;
+	if (!c || c->used + size > CHUNK_BYTES - sizeof(*c)) {
+		c = mmap(NULL, CHUNK_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+		if (c == MAP_FAILED)
+			return NULL;
+		c->next = s->chunks;
+		s->chunks = c;
+	}
+	p = c->bytes + c->used;
+	c->used += size;
+	return p;
+}
+
+int block_store_init(struct block_store *s)
+{
+	*s = (struct block_store){ .nbuckets = FIRST_BUCKETS };
+	s->bucket = calloc(s->nbuckets, sizeof(*s->bucket));
+	return s->bucket ? 0 : -1;
+}
+
+void block_store_clear(struct block_store *s)
+{
+	while (s->chunks) {
+		struct chunk *c = s->chunks;
+
+		s->chunks = c->next;
+		munmap(c, CHUNK_BYTES);
+	}
+	memset(s->bucket, 0, s->nbuckets * sizeof(*s->bucket));
+	s->nblocks = 0;
+}
+
+/* A table that cannot grow only gets slower. */
+static void grow(struct block_store *s)
+{
+	unsigned n = s->nbuckets * 4;
+	struct block **bucket = calloc(n, sizeof(*bucket));
+
+	if (!bucket)
+		return;
+	for (unsigned i = 0; i < s->nbuckets; i++) {
+		for (struct block *b = s->bucket[i], *next; b; b = next) {
+			next = b->next;
+			b->next = bucket[b->hash & (n - 1)];
+			bucket[b->hash & (n - 1)] = b;
+		}
+	}
+	free(s->bucket);
+	s->bucket = bucket;
+	s->nbuckets = n;
+}
+
+uint64_t block_hash(uint64_t hash, const uint8_t *bytes, unsigned len)
+{
+	for (unsigned i = 0; i < len; i++)
+		hash = (hash ^ bytes[i]) * UINT64_C(0x100000001b3);
+	return hash ^ hash >> 29;
+}
+
+static void fill(struct block *b, const struct rates *r, const struct insn *insn, unsigned n)
+{
+	const struct insn *last = &insn[n - 1];
+	uint8_t *classes;
+
+	b->n = (uint16_t)n;
+	b->pc = insn[0].pc;
+	b->cti = last->pc;
+	b->fall = last->pc + last->size;
+	b->flow = last->flow;
+	b->moves = last->flow != FLOW_NONE && last->flow != FLOW_SYSCALL;
+	b->any = last->flow == FLOW_IJUMP || last->flow == FLOW_ICALL || last->flow == FLOW_RET ||
+		 last->flow == FLOW_COROUTINE;
+	b->target = last->flow == FLOW_COND || last->flow == FLOW_JUMP || last->flow == FLOW_CALL ? last->target :
+												    b->fall;
+	classes = (uint8_t *)(b->more + n);
+	for (unsigned i = 0; i < n; i++) {
+		b->more[i] = (uint16_t)(insn[i].pc - b->pc);
+		classes[i] = insn[i].class;
+		b->lanes += r->lane[insn[i].class];
+		for (unsigned k = 0; k < r->nscalars; k++)
+			b->scalar[k] = (uint16_t)(b->scalar[k] + r->scalar[insn[i].class][k]);
+	}
+}
+
+const struct block *block_intern(struct block_store *s, const struct rates *r, const struct insn *insn, unsigned n,
+				 uint64_t hash)
+{
+	struct block *b;
+
+	hash ^= insn[0].pc * UINT64_C(0x9e3779b97f4a7c15) >> 7;
+	for (b = s->bucket[hash & (s->nbuckets - 1)]; b; b = b->next) {
+		if (b->hash == hash && b->pc == insn[0].pc && b->n == n)
+			return b;
+	}
+	b = arena_alloc(s, sizeof(*b) + n * (sizeof(b->more[0]) + 1));
+	if (!b)
+		return NULL;
+	fill(b, r, insn, n);
+	b->hash = hash;
+	b->next = s->bucket[hash & (s->nbuckets - 1)];
+	s->bucket[hash & (s->nbuckets - 1)] = b;
+	if (++s->nblocks > 2 * s->nbuckets)
+		grow(s);
+	return b;
+}
+
+int block_index(const struct block *b, uint64_t pc)
+{
+	if (pc < b->pc || pc > b->cti)
+		return -1;
+	for (unsigned i = 0; i < b->n; i++) {
+		if (block_insn(b, i) == pc)
+			return (int)i;
+	}
+	return -1;
+}
+
+/* ---- steps ---- */
+
+static void add_taken(const struct rates *r, int64_t v[INDEXES])
+{
+	for (uint32_t m = r->taken; m; m &= m - 1)
+		v[bits_low(m)]++;
+}
+
+static void add_class(const struct rates *r, unsigned class, int64_t v[INDEXES])
+{
+	for (unsigned k = 0; k < SEG_LANES; k++)
+		v[k] += r->lane[class][k];
+	for (unsigned k = 0; k < r->nscalars; k++)
+		v[SEG_LANES + k] += r->scalar[class][k];
+}
+
+void step_sum(const struct rates *r, const struct step *s, int64_t sum[INDEXES])
+{
+	if (s->taken)
+		add_taken(r, sum);
+	if (!s->block)
+		return;
+	for (unsigned i = s->skip; i < s->block->n; i++)
+		add_class(r, block_classes(s->block)[i], sum);
+}
+
+static bool any_reached(const struct rates *r, const int64_t *now, const int64_t *nearest)
+{
+	bool hit = false;
+
+	for (unsigned k = 0; k < SEG_LANES + r->nscalars; k++)
+		hit |= now[k] >= nearest[k];
+	return hit;
+}
+
+void step_walk(const struct rates *r, const struct step *s, int64_t now[INDEXES], const int64_t *nearest,
+	       void (*reached)(void *arg, uint64_t pc, bool of_prev), void *arg)
+{
+	if (s->taken) {
+		add_taken(r, now);
+		if (any_reached(r, now, nearest))
+			reached(arg, s->prev->cti, true);
+	}
+	for (unsigned i = s->skip; s->block && i < s->block->n; i++) {
+		add_class(r, block_classes(s->block)[i], now);
+		if (any_reached(r, now, nearest))
+			reached(arg, block_insn(s->block, i), false);
+	}
+}

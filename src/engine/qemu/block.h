@@ -1,0 +1,124 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * What a translated block adds to the signals, and where in it each one moves. Engine sheet 6.1, 6.2, 6.5.
+ *
+ * Pure: no QEMU, no shared memory. The values live elsewhere (fold.c); this file knows the sums and the order.
+ */
+#ifndef QUIPU_ENGINE_BLOCK_H
+#define QUIPU_ENGINE_BLOCK_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "decode.h"
+#include "engine/segment.h"
+
+#define BLOCK_MAX_INSNS 512u
+#define BLOCK_MAX_COST	63u /* 512 * 63 < 32768: a lane cannot wrap in one block */
+#define INDEXES		(SEG_LANES + SEG_SCALARS)
+
+typedef uint16_t lanes_t __attribute__((vector_size(16)));
+
+/* What one instruction of each class adds to each signal; made once from the segment's header. */
+struct rates {
+	lanes_t lane[QUIPU_INSN_CLASSES];
+	uint16_t scalar[QUIPU_INSN_CLASSES][SEG_SCALARS];
+	unsigned nscalars; /* highest scalar in use + 1 */
+	uint32_t counted;  /* bit i: index i is a sum over classes */
+	uint32_t taken;	   /* bit i: index i counts taken branches */
+	uint32_t syscalls; /* bit i: index i counts system calls */
+};
+
+/* A block. The first 64 bytes are all that the fast path reads. */
+struct block {
+	_Alignas(64) lanes_t lanes;
+	uint64_t pc;
+	uint64_t fall;	 /* the next instruction in memory */
+	uint64_t target; /* of a direct transfer; else as fall */
+	uint64_t cti;	 /* the last instruction */
+	uint8_t flow;	 /* enum flow */
+	uint8_t moves;	 /* 1: the last instruction can transfer control */
+	uint8_t any;	 /* 1: every successor is legal */
+	uint8_t entry;	 /* 1: known to be the start of a function */
+	uint16_t n;
+	struct block *next; /* in its hash chain */
+	uint64_t hash;
+	uint16_t scalar[SEG_SCALARS];
+	uint16_t more[]; /* n offsets of instructions from pc, then n class bytes */
+};
+
+static inline const uint8_t *block_classes(const struct block *b)
+{
+	return (const uint8_t *)(b->more + b->n);
+}
+
+static inline uint64_t block_insn(const struct block *b, unsigned i)
+{
+	return b->pc + b->more[i];
+}
+
+/* block_index - the instruction of @b at @pc, or -1. */
+int block_index(const struct block *b, uint64_t pc);
+
+/* block_successor - can control go from @b to @pc without an abort or an asynchronous transfer? */
+static inline bool block_successor(const struct block *b, uint64_t pc)
+{
+	return b->any || pc == b->fall || pc == b->target;
+}
+
+/* One instruction as the translator saw it. */
+struct insn {
+	uint64_t pc;
+	uint8_t size;
+	uint8_t class;
+	uint8_t flow;
+	uint64_t target;
+};
+
+void rates_init(struct rates *, const struct seg_header *);
+
+/*
+ * All blocks of a process. Equal blocks (same place, same bytes) are one record, so that code which is rewritten or
+ * flushed and translated again does not grow the store. Callers serialise.
+ */
+struct block_store {
+	struct block **bucket;
+	unsigned nbuckets; /* power of two */
+	unsigned nblocks;
+	struct chunk *chunks;
+};
+
+int block_store_init(struct block_store *);
+/*
+ * block_intern - the block of @n instructions (1..BLOCK_MAX_INSNS) whose bytes hash to @hash. NULL: no memory.
+ */
+const struct block *block_intern(struct block_store *, const struct rates *, const struct insn *, unsigned n,
+				 uint64_t hash);
+/* block_store_clear - forget all blocks; every pointer to one is dead. */
+void block_store_clear(struct block_store *);
+
+uint64_t block_hash(uint64_t hash, const uint8_t *bytes, unsigned len);
+
+/*
+ * What one entry into a block did: the branch that ended the previous block had its outcome, then the instructions of
+ * @block from @skip on were counted (the first @skip had been counted already when an aborted block was entered).
+ */
+struct step {
+	const struct block *prev;  /* its last instruction was resolved; NULL: none */
+	const struct block *block; /* NULL: none */
+	unsigned skip;
+	bool taken;
+};
+
+/* step_sum - add to @sum what @s contributed to each index. */
+void step_sum(const struct rates *, const struct step *, int64_t sum[INDEXES]);
+
+/*
+ * step_walk - go through @s instruction by instruction. @now holds the values before it and is brought forward;
+ * whenever a value has reached its @nearest, @reached is called with the instruction's pc (@of_prev: it is the branch
+ * that ended the previous block). @reached may change @nearest; it is called at most once for an instruction.
+ */
+void step_walk(const struct rates *, const struct step *, int64_t now[INDEXES], const int64_t *nearest,
+	       void (*reached)(void *arg, uint64_t pc, bool of_prev), void *arg);
+
+#endif

@@ -1,0 +1,396 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The fold: what a vCPU does when a lane reached its next deadline or the quantum. It brings the 64-bit values up to
+ * date, finds the instruction at which each deadline was reached, writes the interrupt record, reloads or rings, and
+ * sets the lanes up for the next stretch. Engine sheet 6.2, 6.4; doc/architecture.md "Where an overflow is handled".
+ *
+ * Bells and rings only while seq is even: a reader would spin for the whole wait.
+ */
+#include <string.h>
+
+#include <quipu/bits.h>
+
+#include "platform/riscv/overflow.h"
+#include "plugin.h"
+
+#define MOST_WORDS 900 /* of a record after its head: it stays below the machine's 8 KiB */
+
+/* How an overflow is served in this process; indexed by enum quipu_overflow_kind. */
+static uint64_t (*const local_overflow[])(struct quipu_reload *, uint64_t now_ns) = {
+	[QUIPU_OVERFLOW_RISCV] = quipu_riscv_overflow,
+};
+
+#define NLOCAL (sizeof(local_overflow) / sizeof(local_overflow[0]))
+
+/* ---- lanes ---- */
+
+static void seq_begin(struct seg_vcpu *v)
+{
+	__atomic_store_n(&v->seq, v->seq + 1, __ATOMIC_RELAXED);
+	__atomic_thread_fence(__ATOMIC_RELEASE);
+}
+
+static void seq_end(struct seg_vcpu *v)
+{
+	__atomic_store_n(&v->seq, v->seq + 1, __ATOMIC_RELEASE);
+}
+
+/* Lanes such that the nearest deadline, or the quantum, sets the top bit. */
+static void reload(struct seg_vcpu *v)
+{
+	int64_t quantum = (int64_t)engine.quantum;
+
+	for (unsigned k = 0; k < SEG_LANES; k++) {
+		int64_t room = v->nearest[k] - v->base[k];
+
+		if (room > quantum)
+			room = quantum;
+		if (room < 1)
+			room = 1;
+		v->acc[k] = v->pre[k] = (uint16_t)(32768 - room);
+	}
+}
+
+static void publish(struct seg_vcpu *v)
+{
+	seq_begin(v);
+	for (unsigned k = 0; k < SEG_LANES; k++) {
+		v->base[k] += (uint16_t)(v->acc[k] - v->pre[k]);
+		v->acc[k] = v->pre[k];
+	}
+	seq_end(v);
+}
+
+static void set_up(struct seg_vcpu *v)
+{
+	seq_begin(v);
+	reload(v);
+	seq_end(v);
+}
+
+void fold_values(const struct seg_vcpu *v, uint64_t lane[SEG_LANES])
+{
+	for (unsigned k = 0; k < SEG_LANES; k++)
+		lane[k] = (uint64_t)v->base[k] + (uint16_t)(v->acc[k] - v->pre[k]);
+}
+
+void fold_zero(struct seg_vcpu *v)
+{
+	seq_begin(v);
+	for (unsigned k = 0; k < SEG_LANES; k++) {
+		v->base[k] = 0;
+		v->acc[k] = v->pre[k] = 32767;
+	}
+	seq_end(v);
+	memset(v->scalar, 0, sizeof(v->scalar));
+	v->syscalls = 0;
+	for (unsigned i = 0; i < INDEXES; i++)
+		v->nearest[i] = INT64_MAX;
+}
+
+/* ---- deadlines ---- */
+
+static int64_t value_now(const struct seg_vcpu *v, unsigned index)
+{
+	return index < SEG_LANES ? v->base[index] : (int64_t)v->scalar[index - SEG_LANES];
+}
+
+/* A deadline is a point of a wrapping 64-bit count: past or future by the sign of the distance. */
+static int64_t point(const struct seg_deadline *d, int64_t now)
+{
+	int64_t at;
+
+	if (__builtin_add_overflow(now, (int64_t)(d->at - (uint64_t)now), &at))
+		return INT64_MAX;
+	return at;
+}
+
+static void find_nearest(struct seg_vcpu *v, const struct vcpu *p)
+{
+	for (unsigned i = 0; i < INDEXES; i++)
+		v->nearest[i] = INT64_MAX;
+	for (unsigned i = 0; i < p->narmed; i++) {
+		const struct seg_deadline *d = vcpu_deadline(vcpu_index(v), p->armed[i]);
+		int64_t at;
+
+		if (!d->armed)
+			continue;
+		at = point(d, value_now(v, d->index));
+		if (at < v->nearest[d->index])
+			v->nearest[d->index] = at;
+	}
+}
+
+/* The machine changed deadlines: look at all slots. */
+static void scan_deadlines(struct seg_vcpu *v, struct vcpu *p)
+{
+	p->narmed = 0;
+	for (unsigned slot = 0; engine.slot >= 0 && slot < QUIPU_SLOTS; slot++) {
+		const struct seg_deadline *d = vcpu_deadline(vcpu_index(v), slot);
+
+		if (d->armed && d->index < INDEXES)
+			p->armed[p->narmed++] = (uint8_t)slot;
+	}
+	find_nearest(v, p);
+}
+
+static void after_bell(struct seg_vcpu *v, struct vcpu *p)
+{
+	if (__atomic_exchange_n(&v->deadlines_changed, 0, __ATOMIC_ACQUIRE))
+		scan_deadlines(v, p);
+}
+
+/* ---- an instruction that reached deadlines ---- */
+
+struct event {
+	struct seg_vcpu *v;
+	struct vcpu *p;
+	int64_t now[INDEXES]; /* values at the completion of the instruction */
+};
+
+struct reached {
+	uint64_t slots, bell;
+	bool sampling;
+	unsigned nr_next;
+	uint64_t next[QUIPU_SLOTS];
+	uint64_t was[QUIPU_SLOTS]; /* at, of those that ring */
+};
+
+static bool is_local(const struct seg_deadline *d)
+{
+	return engine.head->local && d->overflow < NLOCAL && local_overflow[d->overflow];
+}
+
+static void reach(struct event *e, unsigned slot, struct seg_deadline *d, struct reached *r)
+{
+	uint64_t distance;
+
+	r->slots |= bits_one(slot);
+	r->sampling |= d->sampling != 0;
+	if (!is_local(d)) {
+		r->bell |= bits_one(slot);
+		r->was[slot] = d->at;
+		return;
+	}
+	distance = local_overflow[d->overflow](
+		&d->reload, bits_muldiv((uint64_t)e->now[SEG_LANE_CYCLES], 1000000000, engine.head->hz));
+	d->at += distance ? distance : 1;
+	r->next[r->nr_next++] = d->at;
+}
+
+static void find_reached(struct event *e, struct reached *r)
+{
+	r->slots = r->bell = 0;
+	r->sampling = false;
+	r->nr_next = 0;
+	for (unsigned i = 0; i < e->p->narmed; i++) {
+		unsigned slot = e->p->armed[i];
+		struct seg_deadline *d = vcpu_deadline(vcpu_index(e->v), slot);
+
+		if (d->armed && point(d, e->now[d->index]) <= e->now[d->index])
+			reach(e, slot, d, r);
+	}
+}
+
+static unsigned chain_of(const struct seg_vcpu *v, bool of_prev, uint64_t *chain, unsigned max)
+{
+	uint64_t top = of_prev ? v->priv[HOT_WAS_TOP] : v->priv[HOT_TOP];
+
+	if (!(engine.features & SEG_STACK) || !v->priv[HOT_FRAMES])
+		return 0;
+	return stack_chain(vcpu_frames(v), top, chain, max);
+}
+
+static void write_record(struct event *e, const struct reached *r, uint64_t pc, bool of_prev)
+{
+	unsigned nscalars = engine.rates.nscalars ? SEG_SCALARS : 0, chain_max = engine.head->max_stack, size;
+	uint64_t words[MOST_WORDS], *w = words;
+	struct seg_interrupt *rec;
+	unsigned nr_chain = 0;
+
+	memcpy(w, r->next, r->nr_next * sizeof(*w));
+	w += r->nr_next;
+	if (chain_max > MOST_WORDS - QUIPU_SLOTS - SEG_SCALARS)
+		chain_max = MOST_WORDS - QUIPU_SLOTS - SEG_SCALARS;
+	if (r->sampling)
+		nr_chain = chain_of(e->v, of_prev, w, chain_max);
+	w += nr_chain;
+	for (unsigned k = 0; k < nscalars; k++)
+		*w++ = (uint64_t)e->now[SEG_LANES + k];
+	size = (unsigned)(sizeof(*rec) + (size_t)(w - words) * sizeof(*w));
+	rec = ring_reserve(e->v, size);
+	if (!rec)
+		return;
+	rec->head.type = SEG_REC_INTERRUPT;
+	rec->head.size = size;
+	memcpy(rec->head.lane, e->now, sizeof(rec->head.lane));
+	rec->slots = r->slots;
+	rec->bell = r->bell;
+	rec->pc = pc;
+	rec->addr = 0;
+	rec->nr_chain = nr_chain;
+	rec->nr_branches = 0;
+	rec->nr_next = r->nr_next;
+	rec->has_scalars = nscalars != 0;
+	memcpy(rec->words, words, (size_t)(w - words) * sizeof(*w));
+	ring_commit(e->v, size);
+}
+
+/* What the machine left as it was would be reached again at once, for ever: nobody serves it any more. */
+static void drop_unserved(const struct event *e, const struct reached *r)
+{
+	for (uint64_t m = r->bell; m; m &= m - 1) {
+		unsigned slot = bits_low(m);
+		struct seg_deadline *d = vcpu_deadline(vcpu_index(e->v), slot);
+
+		if (d->armed && d->at == r->was[slot])
+			d->armed = 0;
+	}
+}
+
+/* Called by the walk at an instruction where some value reached its nearest deadline. */
+static void serve(void *arg, uint64_t pc, bool of_prev)
+{
+	struct event *e = arg;
+	struct reached r;
+
+	for (;;) {
+		/*
+		 * Room first: a ring that is full waits for the machine, which writes the deadlines as it knows them,
+		 * so none may have been moved on for a record that is not in the ring yet.
+		 */
+		if (ring_room(e->v, sizeof(struct seg_interrupt) + sizeof(uint64_t) * MOST_WORDS))
+			after_bell(e->v, e->p);
+		find_reached(e, &r);
+		if (!r.slots)
+			break;
+		write_record(e, &r, pc, of_prev);
+		if (r.bell) {
+			bell_ring(e->v, SEG_BELL_DEADLINE, 0, r.bell, pc);
+			drop_unserved(e, &r);
+			after_bell(e->v, e->p);
+		}
+	}
+	find_nearest(e->v, e->p);
+}
+
+/* ---- folds ---- */
+
+static bool due(const struct seg_vcpu *v)
+{
+	bool hit = false;
+
+	for (unsigned k = 0; k < SEG_LANES; k++)
+		hit |= v->base[k] >= v->nearest[k];
+	for (unsigned k = 0; k < engine.rates.nscalars; k++)
+		hit |= (int64_t)v->scalar[k] >= v->nearest[SEG_LANES + k];
+	return hit;
+}
+
+static void values_before(const struct seg_vcpu *v, const struct step *s, int64_t now[INDEXES])
+{
+	int64_t sum[INDEXES] = { 0 };
+
+	step_sum(&engine.rates, s, sum);
+	for (unsigned i = 0; i < INDEXES; i++)
+		now[i] = value_now(v, i) - sum[i];
+}
+
+/* The first block of a vCPU: nothing of it may show before the machine has placed the thread. */
+static void begin(struct seg_vcpu *v, struct vcpu *p, const struct step *s)
+{
+	int64_t sum[INDEXES] = { 0 };
+
+	step_sum(&engine.rates, s, sum);
+	seq_begin(v);
+	for (unsigned k = 0; k < SEG_LANES; k++)
+		v->acc[k] = v->pre[k];
+	seq_end(v);
+	for (unsigned k = 0; k < SEG_SCALARS; k++)
+		v->scalar[k] -= (uint64_t)sum[SEG_LANES + k];
+	process_begin(v);
+	__atomic_store_n(&v->deadlines_changed, 0, __ATOMIC_RELAXED);
+	scan_deadlines(v, p);
+	for (unsigned k = 0; k < SEG_SCALARS; k++)
+		v->scalar[k] += (uint64_t)sum[SEG_LANES + k];
+	seq_begin(v);
+	for (unsigned k = 0; k < SEG_LANES; k++)
+		v->base[k] += sum[k];
+	seq_end(v);
+}
+
+static void serve_request(struct seg_vcpu *v, struct vcpu *p, uint64_t pc)
+{
+	if (!__atomic_load_n(&v->request, __ATOMIC_RELAXED))
+		return;
+	__atomic_store_n(&v->request, 0, __ATOMIC_RELAXED);
+	bell_ring(v, SEG_BELL_REQUEST, 0, 0, pc);
+	after_bell(v, p);
+}
+
+void fold_step(struct seg_vcpu *v, const struct step *s)
+{
+	struct vcpu *p = vcpu_private(v);
+
+	if (p->start)
+		begin(v, p, s);
+	else
+		publish(v);
+	if (due(v)) {
+		struct event e = { .v = v, .p = p };
+
+		values_before(v, s, e.now);
+		step_walk(&engine.rates, s, e.now, v->nearest, serve, &e);
+	}
+	/* After the walk: what the machine sees now are the values at the block's end, and counts only grow. */
+	serve_request(v, p, s->block->cti);
+	set_up(v);
+}
+
+void fold_publish(struct seg_vcpu *v)
+{
+	publish(v);
+	set_up(v);
+}
+
+void fold_room(struct seg_vcpu *v, uint32_t size)
+{
+	publish(v);
+	if (ring_room(v, size))
+		after_bell(v, vcpu_private(v));
+	set_up(v);
+}
+
+void fold_ring(struct seg_vcpu *v, uint32_t reason, uint64_t arg, uint64_t pc)
+{
+	publish(v);
+	bell_ring(v, reason, arg, 0, pc);
+	after_bell(v, vcpu_private(v));
+	set_up(v);
+}
+
+void fold_syscall(struct seg_vcpu *v, uint64_t pc)
+{
+	struct event e = { .v = v, .p = vcpu_private(v) };
+
+	v->syscalls++;
+	if (!engine.rates.syscalls)
+		return;
+	publish(v);
+	seq_begin(v);
+	for (uint32_t m = engine.rates.syscalls; m; m &= m - 1) {
+		unsigned i = bits_low(m);
+
+		if (i < SEG_LANES)
+			v->base[i]++;
+		else
+			v->scalar[i - SEG_LANES]++;
+	}
+	seq_end(v);
+	if (due(v)) {
+		for (unsigned i = 0; i < INDEXES; i++)
+			e.now[i] = value_now(v, i);
+		serve(&e, pc, false);
+	}
+	set_up(v);
+}

@@ -1,0 +1,436 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The QEMU plugin: install, translation, and the block callbacks. Engine sheet 3, 6.3, 7; map of the files in plugin.h.
+ *
+ * A block callback runs every few nanoseconds. It adds the block's lanes to the vCPU's with one vector addition and
+ * looks at the top bits; everything else is out of line and reached by a tail call, so that the fast path saves no
+ * registers. There is one callback for each set of features, chosen when a block is translated.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <quipu/bits.h>
+
+#include "plugin.h"
+#include "plugin_abi.h"
+
+PLUGIN_EXPORT int qemu_plugin_version = 1;
+
+struct engine engine;
+
+const struct block block_none = { .any = 1 };
+
+/* What the outcome of a branch adds, by outcome. */
+static lanes_t outcome_lanes[2];
+
+/* One binary for both versions of the interface: the program that loads us is looked at before it looks at us. */
+__attribute__((constructor)) static void choose_version(void)
+{
+	if (qemu_plugin_scoreboard_new)
+		qemu_plugin_version = 4;
+}
+
+/* ---- the hot path ---- */
+
+static inline bool any_top_bit(lanes_t a)
+{
+#if defined(__SSE2__)
+	typedef char bytes __attribute__((vector_size(16)));
+
+	return __builtin_ia32_pmovmskb128((bytes)a) & 0xaaaa;
+#else
+	typedef uint64_t words __attribute__((vector_size(16)));
+	words w = (words)a;
+
+	return (w[0] | w[1]) & UINT64_C(0x8000800080008000);
+#endif
+}
+
+static inline lanes_t load_lanes(const struct seg_vcpu *v)
+{
+	return *(const lanes_t *)v->acc;
+}
+
+static inline void store_lanes(struct seg_vcpu *v, lanes_t a)
+{
+	*(lanes_t *)v->acc = a;
+}
+
+static inline bool taken_from(const struct block *p, const struct block *t)
+{
+	return (t->pc != p->fall) & p->moves;
+}
+
+/* A lane is full, or a scalar has reached its deadline. */
+COLD static void full_count(struct seg_vcpu *v, const struct block *t)
+{
+	struct step s = { .block = t };
+
+	fold_step(v, &s);
+}
+
+COLD static void full_branch(struct seg_vcpu *v, const struct block *t, const struct block *p)
+{
+	struct step s = { .prev = p, .block = t, .taken = taken_from(p, t) };
+
+	fold_step(v, &s);
+}
+
+/* 64-bit signals: true when one has reached its deadline. */
+static inline bool add_scalars(struct seg_vcpu *v, const struct block *t)
+{
+	bool hit = false;
+
+	for (unsigned k = 0; k < engine.rates.nscalars; k++) {
+		v->scalar[k] += t->scalar[k];
+		hit |= (int64_t)v->scalar[k] >= v->nearest[SEG_LANES + k];
+	}
+	return hit;
+}
+
+static inline void add_taken_scalars(struct seg_vcpu *v, bool taken)
+{
+	for (uint32_t m = engine.rates.taken >> SEG_LANES; m; m &= m - 1)
+		v->scalar[bits_low(m)] += taken;
+}
+
+/*
+ * t was not a legal successor of p, or p resumes what a signal interrupted: an aborted block, a signal, its end.
+ * Engine sheet 7.3.
+ */
+COLD static void odd_successor(struct seg_vcpu *v, const struct block *t, const struct block *p);
+
+enum set { COUNT = 0, BRANCH = 1, STACK = 2, SCALARS = 4, SYSCALL = 8 };
+
+static inline __attribute__((always_inline)) void finish(struct seg_vcpu *v, const struct block *t,
+							 const struct block *p, lanes_t a, unsigned set)
+{
+	bool full;
+
+	store_lanes(v, a);
+	full = any_top_bit(a);
+	if (set & SCALARS) {
+		if (set & (BRANCH | STACK))
+			add_taken_scalars(v, taken_from(p, t));
+		full |= add_scalars(v, t);
+	}
+	if (__builtin_expect(!full, 1))
+		return;
+	if (set & (BRANCH | STACK))
+		full_branch(v, t, p);
+	else
+		full_count(v, t);
+}
+
+COLD static void add_entry(struct block *t)
+{
+	t->entry = 1;
+	entries_add(&engine.entries, t->pc);
+}
+
+/* p ended in a call or a return: the call stack follows. */
+static inline __attribute__((always_inline)) void follow(struct seg_vcpu *v, const struct block *t,
+							 const struct block *p)
+{
+	struct frame *frames = vcpu_frames(v);
+	uint64_t top = v->priv[HOT_TOP];
+
+	v->priv[HOT_WAS_TOP] = top;
+	if (__builtin_expect(!frames, 0))
+		return;
+	if (p->flow >= FLOW_RET)
+		stack_return(frames, &top, t->pc, &engine.entries);
+	if (p->flow != FLOW_RET) {
+		stack_push(frames, &top, p->fall, p->cti);
+		if (__builtin_expect(!t->entry, 0))
+			add_entry((struct block *)t);
+	}
+	v->priv[HOT_TOP] = top;
+}
+
+static inline __attribute__((always_inline)) void enter(unsigned vcpu, void *udata, unsigned set)
+{
+	struct seg_vcpu *v = &engine_pub[vcpu];
+	const struct block *t = udata, *p = NULL;
+	lanes_t a;
+
+	if (__builtin_expect(vcpu >= SEG_VCPUS, 0))
+		return;
+	a = load_lanes(v) + t->lanes;
+	if (set & (BRANCH | STACK)) {
+		bool left;
+
+		p = (const struct block *)(uintptr_t)v->priv[HOT_PREV];
+		v->priv[HOT_PREV] = (uintptr_t)t;
+		left = t->pc != p->fall;
+		if (__builtin_expect(left & (t->pc != p->target) & !p->any, 0)) {
+			odd_successor(v, t, p);
+			return;
+		}
+		a += outcome_lanes[left & p->moves];
+		if ((set & STACK) && p->flow >= FLOW_CALL)
+			follow(v, t, p);
+	} else if (set & SYSCALL) {
+		v->priv[HOT_PREV] = (uintptr_t)t;
+	}
+	finish(v, t, p, a, set);
+}
+
+#define CALLBACK(name, set)                                 \
+	static void name(unsigned vcpu, void *udata)        \
+	{                                                   \
+		enter(vcpu, udata, set);                    \
+	}
+
+CALLBACK(on_count, COUNT)
+CALLBACK(on_count_syscall, COUNT | SYSCALL)
+CALLBACK(on_scalars, COUNT | SCALARS)
+CALLBACK(on_scalars_syscall, COUNT | SCALARS | SYSCALL)
+CALLBACK(on_branch, BRANCH)
+CALLBACK(on_branch_scalars, BRANCH | SCALARS)
+CALLBACK(on_stack, STACK)
+CALLBACK(on_stack_scalars, STACK | SCALARS)
+
+static void on_nothing(unsigned vcpu, void *udata)
+{
+	(void)vcpu;
+	(void)udata;
+}
+
+/* ---- odd successors ---- */
+
+/* p was aborted before its instruction at t->pc was complete. What it had added from there on is t's to add. */
+static int replay_index(const struct block *p, const struct block *t)
+{
+	int i = p->n ? block_index(p, t->pc) : -1;
+
+	if (i < 0 || (p->flow > FLOW_CALL && p != t && t->pc != p->cti))
+		return -1;
+	if (p->flow == FLOW_SYSCALL && t->pc == p->cti)
+		return -1; /* restarted: the trap has not retired the first time either */
+	return i;
+}
+
+static unsigned replayed(const struct block *p, int index, const struct block *t)
+{
+	unsigned tail = p->n - (unsigned)index;
+
+	return tail < t->n ? tail : t->n;
+}
+
+static void signal_arrives(struct seg_vcpu *v, struct vcpu *s, const struct block *p)
+{
+	if (s->nsignals == SIGNAL_DEPTH) {
+		memmove(s->signals, s->signals + 1, sizeof(s->signals[0]) * (SIGNAL_DEPTH - 1));
+		s->nsignals--;
+	}
+	s->signals[s->nsignals++] = (struct interrupted){ p, v->priv[HOT_TOP] };
+	if (v->priv[HOT_FRAMES])
+		stack_push(vcpu_frames(v), &v->priv[HOT_TOP], STACK_SIGNAL, p->cti);
+}
+
+/* sigreturn: control goes on in, or after, the block that was interrupted. */
+static const struct block *signal_ends(struct seg_vcpu *v, struct vcpu *s, const struct block *t)
+{
+	const struct interrupted *i;
+
+	if (!s->nsignals) {
+		/* It came after an indirect transfer, which hid it: a return that has not been followed yet. */
+		if (v->priv[HOT_FRAMES] && v->priv[HOT_TOP])
+			stack_return(vcpu_frames(v), &v->priv[HOT_TOP], t->pc, &engine.entries);
+		return &block_none;
+	}
+	i = &s->signals[--s->nsignals];
+	if (v->priv[HOT_TOP] > i->top)
+		v->priv[HOT_TOP] = i->top;
+	return i->block;
+}
+
+static lanes_t sum_lanes(const struct step *s)
+{
+	int64_t sum[INDEXES] = { 0 };
+	lanes_t a;
+
+	step_sum(&engine.rates, s, sum);
+	for (unsigned k = 0; k < SEG_LANES; k++)
+		a[k] = (uint16_t)sum[k];
+	return a;
+}
+
+COLD static void add_step(struct seg_vcpu *v, const struct step *s)
+{
+	int64_t sum[INDEXES] = { 0 };
+	lanes_t a = load_lanes(v) + sum_lanes(s);
+	bool full;
+
+	step_sum(&engine.rates, s, sum);
+	store_lanes(v, a);
+	full = any_top_bit(a);
+	for (unsigned k = 0; k < engine.rates.nscalars; k++) {
+		v->scalar[k] += (uint64_t)sum[SEG_LANES + k];
+		full |= (int64_t)v->scalar[k] >= v->nearest[SEG_LANES + k];
+	}
+	if (full)
+		fold_step(v, s);
+}
+
+COLD static void odd_successor(struct seg_vcpu *v, const struct block *t, const struct block *p)
+{
+	struct vcpu *s = vcpu_private(v);
+	struct step step = { .prev = p, .block = t };
+	bool resumed = p->flow == FLOW_SYSCALL && s->resumes;
+	int index;
+
+	if (resumed) {
+		s->resumes = false;
+		step.prev = p = signal_ends(v, s, t);
+	}
+	index = replay_index(p, t);
+	if (resumed && block_successor(p, t->pc)) {
+		step.taken = taken_from(p, t);
+		if (engine.features & SEG_STACK && p->flow >= FLOW_CALL)
+			follow(v, t, p);
+	} else if (index >= 0) {
+		step.skip = replayed(p, index, t);
+	} else if (!resumed && !(p->flow == FLOW_SYSCALL && t->pc == p->cti)) {
+		signal_arrives(v, s, p);
+	}
+	add_step(v, &step);
+}
+
+/* ---- translation ---- */
+
+static qemu_plugin_vcpu_udata_cb callback_for(const struct block *b)
+{
+	bool scalars = engine.rates.counted >> SEG_LANES || engine.rates.taken >> SEG_LANES;
+
+	if (engine.features & SEG_STACK)
+		return scalars ? on_stack_scalars : on_stack;
+	if (engine.features & SEG_BRANCH)
+		return scalars ? on_branch_scalars : on_branch;
+	if (!(engine.features & SEG_COUNT))
+		return on_nothing;
+	if (b->flow == FLOW_SYSCALL)
+		return scalars ? on_scalars_syscall : on_count_syscall;
+	return scalars ? on_scalars : on_count;
+}
+
+static uint64_t read_insn(struct insn *in, const struct qemu_plugin_insn *insn, uint64_t hash)
+{
+	uint8_t bytes[16];
+	size_t size = qemu_plugin_insn_size(insn);
+	struct decoded d;
+
+	if (size > sizeof(bytes))
+		size = sizeof(bytes);
+	plugin_insn_bytes(insn, bytes, size);
+	in->pc = qemu_plugin_insn_vaddr(insn);
+	engine.isa->decode(bytes, (unsigned)size, in->pc, &d);
+	*in = (struct insn){ in->pc, (uint8_t)size, d.class, d.flow, d.target };
+	return block_hash(hash, bytes, (unsigned)size);
+}
+
+/* QEMU translates under its own lock: one block at a time. */
+static void on_translate(qemu_plugin_id_t id, struct qemu_plugin_tb *tb)
+{
+	struct insn insns[BLOCK_MAX_INSNS];
+	size_t n = qemu_plugin_tb_n_insns(tb);
+	uint64_t hash = UINT64_C(0xcbf29ce484222325);
+	const struct block *b;
+
+	(void)id;
+	if (!n || n > BLOCK_MAX_INSNS)
+		return;
+	if (!engine.have_base) {
+		const struct qemu_plugin_insn *first = qemu_plugin_tb_get_insn(tb, 0);
+
+		engine.guest_base = (uint64_t)(uintptr_t)qemu_plugin_insn_haddr(first) - qemu_plugin_insn_vaddr(first);
+		engine.have_base = true;
+	}
+	for (size_t i = 0; i < n; i++)
+		hash = read_insn(&insns[i], qemu_plugin_tb_get_insn(tb, i), hash);
+	b = block_intern(&engine.store, &engine.rates, insns, (unsigned)n, hash);
+	if (!b)
+		return;
+	if (engine.proc)
+		engine.proc->blocks++;
+	qemu_plugin_register_vcpu_tb_exec_cb(tb, callback_for(b), QEMU_PLUGIN_CB_NO_REGS, (void *)b);
+}
+
+/* All vCPUs are stopped. The block before is still needed for its outcome; one that was interrupted is not replayed. */
+static void keep_prev(struct seg_vcpu *v)
+{
+	struct vcpu *s = vcpu_private(v);
+	const struct block *p = (const struct block *)(uintptr_t)v->priv[HOT_PREV];
+
+	if (p != &s->saved) {
+		s->saved = *p;
+		s->saved.n = 0;
+	}
+	v->priv[HOT_PREV] = (uintptr_t)&s->saved;
+	for (unsigned i = 0; i < s->nsignals; i++)
+		s->signals[i].block = &block_none;
+}
+
+static void on_flush(qemu_plugin_id_t id)
+{
+	(void)id;
+	for (unsigned i = 0; i < SEG_VCPUS; i++) {
+		if (engine_pub[i].priv[HOT_PREV])
+			keep_prev(&engine_pub[i]);
+	}
+	block_store_clear(&engine.store);
+}
+
+/* ---- install ---- */
+
+static void probe(const qemu_info_t *info)
+{
+	printf("quipu-qemu %d %s\n", qemu_plugin_version, info->target_name);
+	fflush(stdout);
+	_exit(0);
+}
+
+static int refuse(const char *what, const char *name)
+{
+	fprintf(stderr, "quipu: engine: %s%s\n", what, name);
+	return -1;
+}
+
+static const char *value_of(const char *arg, const char *name)
+{
+	size_t n = strlen(name);
+
+	return !strncmp(arg, name, n) && arg[n] == '=' ? arg + n + 1 : NULL;
+}
+
+PLUGIN_EXPORT int qemu_plugin_install(qemu_plugin_id_t id, const qemu_info_t *info, int argc, char **argv)
+{
+	const char *seg = NULL;
+
+	for (int i = 0; i < argc; i++) {
+		if (value_of(argv[i], "probe"))
+			probe(info);
+		if (value_of(argv[i], "seg"))
+			seg = value_of(argv[i], "seg");
+	}
+	if (!seg)
+		return refuse("started without its segment; `quipu stat` starts it as it must be", "");
+	if (info->system_emulation)
+		return refuse("only QEMU user mode is supported, not system emulation of ", info->target_name);
+	engine.isa = isa_find(info->target_name);
+	if (!engine.isa)
+		return refuse("no decoder for instruction set ", info->target_name);
+	if (process_open(seg))
+		return -1;
+	outcome_lanes[1] = (lanes_t){ 0 };
+	for (uint32_t m = engine.rates.taken & bits_mask(SEG_LANES); m; m &= m - 1)
+		outcome_lanes[1][bits_low(m)] = 1;
+	process_callbacks(id);
+	syscall_callbacks(id);
+	qemu_plugin_register_vcpu_tb_trans_cb(id, on_translate);
+	qemu_plugin_register_flush_cb(id, on_flush);
+	return 0;
+}

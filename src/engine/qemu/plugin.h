@@ -1,0 +1,149 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The plugin's own state and what its files offer each other. One engine to a process: QEMU loads the plugin once, and
+ * a callback gets no argument of ours, so the state is static here (and nowhere else in the project).
+ *
+ *	plugin.c   install, translation, the block callbacks (the hot path)
+ *	fold.c     what happens when a lane's top bit is set: deadlines, records, quantum
+ *	bell.c     waiting for the machine; the interrupt ring
+ *	process.c  the segment, threads, fork, ends
+ *	syscall.c  system calls that the engine notices
+ *	maps.c     what is mapped where
+ */
+#ifndef QUIPU_ENGINE_PLUGIN_H
+#define QUIPU_ENGINE_PLUGIN_H
+
+#include "block.h"
+#include "decode.h"
+#include "engine/segment.h"
+#include "stack.h"
+
+#define COLD __attribute__((noinline, cold))
+
+/* What lies in seg_vcpu.priv: the hot words of a vCPU. */
+enum hot {
+	HOT_PREV = 0,	/* the block before */
+	HOT_TOP = 1,	/* of the call stack */
+	HOT_FRAMES = 2, /* where the call stack lies */
+	HOT_WAS_TOP = 3, /* top before the last call or return took effect */
+};
+
+#define SIGNAL_DEPTH 16
+
+/* A block that a signal interrupted; only its first 64 bytes and, for the replay rule, its record while it lives. */
+struct interrupted {
+	const struct block *block;
+	uint64_t top;
+};
+
+/* A vCPU's private, cold part. */
+struct vcpu {
+	uint32_t start;	    /* bell that its first block rings (SEG_BELL_START, _THREAD, _FORK); 0: it runs */
+	bool resumes;	    /* its last system call was sigreturn */
+	bool counted_call;  /* the present system call was counted at its entry */
+	uint8_t narmed;
+	uint8_t armed[QUIPU_SLOTS]; /* armed slots, ascending */
+	uint8_t nsignals;
+	struct interrupted signals[SIGNAL_DEPTH];
+	struct block saved; /* what HOT_PREV points to after a flush */
+	uint64_t call_pc;   /* of the present system call */
+	uint64_t call_arg[6];
+	uint64_t call_ns;   /* timeout asked for, ns */
+	uint8_t call;	    /* enum call */
+	bool call_absolute; /* the timeout was a point in time */
+	uint64_t fork_from; /* parent's slot */
+};
+
+struct engine {
+	struct seg_header *head;
+	struct seg_proc *proc;
+	uint8_t *deadlines;
+	struct seg_ring *rings;
+	void *area; /* deadlines and rings, as mapped */
+	char program[SEG_PATH]; /* absolute path of the guest program */
+	char seg_path[64];
+	int slot; /* -1: this process is not counted */
+	const struct isa *isa;
+	uint64_t guest_base;
+	bool have_base;
+	uint64_t quantum;
+	uint32_t features;
+	struct rates rates;
+	struct block_store store;
+	struct entries entries;
+	struct vcpu vcpu[SEG_VCPUS];
+};
+
+extern struct engine engine;
+extern struct seg_vcpu engine_pub[SEG_VCPUS];
+
+static inline unsigned vcpu_index(const struct seg_vcpu *v)
+{
+	return (unsigned)(v - engine_pub);
+}
+
+static inline struct vcpu *vcpu_private(const struct seg_vcpu *v)
+{
+	return &engine.vcpu[vcpu_index(v)];
+}
+
+static inline struct frame *vcpu_frames(const struct seg_vcpu *v)
+{
+	return (struct frame *)(uintptr_t)v->priv[HOT_FRAMES];
+}
+
+static inline struct seg_deadline *vcpu_deadline(unsigned vcpu, unsigned slot)
+{
+	return (struct seg_deadline *)(engine.deadlines + ((uint64_t)vcpu * QUIPU_SLOTS + slot) * 128);
+}
+
+/* plugin.c: the block before the first. */
+extern const struct block block_none;
+
+/* fold.c */
+void fold_step(struct seg_vcpu *, const struct step *);
+/* fold_publish - bring base up to date between blocks (system calls, ends), so that the machine may look. */
+void fold_publish(struct seg_vcpu *);
+/* fold_syscall - a system call is counted, at @pc. */
+void fold_syscall(struct seg_vcpu *, uint64_t pc);
+/* fold_ring - publish, ring and wait, take over what the machine changed. */
+void fold_ring(struct seg_vcpu *, uint32_t reason, uint64_t arg, uint64_t pc);
+/* fold_room - publish and see to it that the ring has room for a record of @size bytes. */
+void fold_room(struct seg_vcpu *, uint32_t size);
+/* fold_zero - a vCPU begins: its counts are 0, its first block folds. */
+void fold_zero(struct seg_vcpu *);
+void fold_values(const struct seg_vcpu *, uint64_t lane[SEG_LANES]);
+
+/* bell.c: the caller has published. */
+void bell_ring(struct seg_vcpu *, uint32_t reason, uint64_t arg, uint64_t slots, uint64_t pc);
+/*
+ * ring_room - see that a record of @size bytes has room: in exact mode nothing is lost, the vCPU waits until the machine
+ * has read. True: it rang (and deadlines may have changed).
+ */
+bool ring_room(struct seg_vcpu *, uint32_t size);
+/* ring_reserve - room for a record of @size bytes (a multiple of 8) in the ring, or NULL: it is lost. */
+void *ring_reserve(struct seg_vcpu *, uint32_t size);
+void ring_commit(struct seg_vcpu *, uint32_t size);
+
+/* process.c */
+int process_open(const char *seg);
+void process_own_call(uint64_t bits);
+void process_callbacks(uint64_t id);
+/* process_begin - the first block of a vCPU is about to run. */
+void process_begin(struct seg_vcpu *);
+/* process_calling - @v is about to call the system: fork handlers and vcpu_init have no other way to know. */
+void process_calling(struct seg_vcpu *);
+
+/* syscall.c */
+void syscall_callbacks(uint64_t id);
+
+/* maps.c */
+void maps_program(struct seg_vcpu *);
+void maps_mmap(struct seg_vcpu *, uint64_t addr, uint64_t len, uint32_t prot, uint32_t flags, int fd, uint64_t offset);
+void maps_mprotect(struct seg_vcpu *, uint64_t addr, uint64_t len, uint32_t prot);
+void maps_comm(struct seg_vcpu *, const char *name);
+/* maps_read_guest - copy from guest memory without ever faulting; returns bytes read, -1 when there is nothing. */
+long maps_read_guest(uint64_t guest, void *buf, unsigned long len);
+long maps_read_string(uint64_t guest, char *buf, unsigned long len);
+
+#endif

@@ -1,0 +1,269 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * System calls of the guest: counted, and the few that the machine must hear of (mappings, names, sleeps that ran out,
+ * exec). Engine sheet 10.2-10.7. Which numbers those are: isa.c.
+ */
+#include <elf.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/futex.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <quipu/bits.h>
+
+#include "plugin.h"
+#include "plugin_abi.h"
+
+/* QEMU's own result, never seen by the guest: the call will be made again. */
+#define RESULT_RESTART (-512)
+
+#define NS UINT64_C(1000000000)
+
+/* A struct timespec of a 64-bit guest. False: none, or not readable. */
+static bool read_timespec(uint64_t guest, uint64_t *ns)
+{
+	uint8_t raw[16];
+	uint64_t sec;
+
+	if (!guest || maps_read_guest(guest, raw, sizeof(raw)) != (long)sizeof(raw))
+		return false;
+	sec = bits_le64(raw);
+	*ns = sec > UINT64_MAX / NS - 1 ? UINT64_MAX : sec * NS + bits_le64(raw + 8);
+	return true;
+}
+
+/* Where a call has its timeout. */
+static void note_timeout(struct vcpu *p, const uint64_t a[6])
+{
+	unsigned cmd;
+
+	p->call_ns = 0;
+	p->call_absolute = false;
+	switch (p->call) {
+	case CALL_NANOSLEEP:
+		read_timespec(a[0], &p->call_ns);
+		break;
+	case CALL_CLOCK_NANOSLEEP:
+		p->call_absolute = a[1] & TIMER_ABSTIME;
+		read_timespec(a[2], &p->call_ns);
+		break;
+	case CALL_PPOLL:
+	case CALL_SIGTIMEDWAIT:
+		read_timespec(a[2], &p->call_ns);
+		break;
+	case CALL_PSELECT6:
+		read_timespec(a[4], &p->call_ns);
+		break;
+	case CALL_EPOLL_PWAIT:
+		p->call_ns = (int32_t)a[3] > 0 ? a[3] * 1000000 : 0;
+		break;
+	case CALL_FUTEX:
+		cmd = (unsigned)a[1] & FUTEX_CMD_MASK;
+		p->call_absolute = cmd == FUTEX_WAIT_BITSET || cmd == FUTEX_LOCK_PI;
+		if (cmd == FUTEX_WAIT || p->call_absolute)
+			read_timespec(a[3], &p->call_ns);
+		break;
+	}
+}
+
+static bool timed_out(const struct vcpu *p, int64_t ret)
+{
+	switch (p->call) {
+	case CALL_NANOSLEEP:
+	case CALL_CLOCK_NANOSLEEP:
+	case CALL_PPOLL:
+	case CALL_PSELECT6:
+	case CALL_EPOLL_PWAIT:
+		return ret == 0;
+	case CALL_SIGTIMEDWAIT:
+		return ret == -EAGAIN;
+	case CALL_FUTEX:
+		return ret == -ETIMEDOUT;
+	}
+	return false;
+}
+
+/* A point in time is the host's: how long the wait was in model time is not known, and a rerun may differ. */
+static void slept(struct seg_vcpu *v, const struct vcpu *p, int64_t ret)
+{
+	if (!p->call_ns || !timed_out(p, ret))
+		return;
+	if (p->call_absolute)
+		process_own_call(SEG_CALL_TIME);
+	fold_ring(v, SEG_BELL_SLEPT, p->call_absolute ? 0 : p->call_ns, p->call_pc);
+}
+
+/* Files whose contents are the host's and the moment's. */
+static void note_path(uint64_t guest)
+{
+	static const char *const trees[] = { "/proc/", "/sys/", "/dev/random", "/dev/urandom" };
+	char path[16];
+
+	if (maps_read_string(guest, path, sizeof(path)) <= 0)
+		return;
+	for (size_t i = 0; i < sizeof(trees) / sizeof(trees[0]); i++) {
+		if (!strncmp(path, trees[i], strlen(trees[i])))
+			process_own_call(SEG_CALL_HOST_FILES);
+	}
+}
+
+/* Would the host's kernel run @path by itself (a program of its own, or a script)? */
+static bool runs_natively(const char *path)
+{
+	uint8_t head[20] = { 0 };
+	struct stat st;
+	ssize_t n;
+	int fd;
+
+	if (access(path, X_OK))
+		return false;
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return true; /* executable but not readable: nothing more can be said */
+	n = fstat(fd, &st) || !S_ISREG(st.st_mode) ? -1 : pread(fd, head, sizeof(head), 0);
+	close(fd);
+	if (n >= 2 && head[0] == '#' && head[1] == '!')
+		return true;
+	if (n < (ssize_t)sizeof(head) || memcmp(head, ELFMAG, SELFMAG))
+		return false;
+#if defined(__x86_64__)
+	return bits_le16(head + 18) == EM_X86_64 || bits_le16(head + 18) == EM_386;
+#elif defined(__aarch64__)
+	return bits_le16(head + 18) == EM_AARCH64 || bits_le16(head + 18) == EM_ARM;
+#else
+	return true;
+#endif
+}
+
+/* The new program is not followed: the machine must know before this one disappears. */
+static void execing(struct seg_vcpu *v, const struct vcpu *p, uint64_t guest_path)
+{
+	char path[4096];
+
+	fold_publish(v);
+	if (maps_read_string(guest_path, path, sizeof(path)) > 0 && runs_natively(path))
+		fold_ring(v, SEG_BELL_FOREIGN, 1, p->call_pc);
+}
+
+static void note_own(enum call call)
+{
+	static const struct {
+		uint8_t call;
+		uint8_t bit;
+	} own[] = {
+		{ CALL_TIME, SEG_CALL_TIME },
+		{ CALL_RANDOM, SEG_CALL_RANDOM },
+		{ CALL_PID, SEG_CALL_PID },
+		{ CALL_NETWORK, SEG_CALL_NETWORK },
+	};
+
+	for (size_t i = 0; i < sizeof(own) / sizeof(own[0]); i++) {
+		if (own[i].call == call)
+			process_own_call(own[i].bit);
+	}
+}
+
+/* exit and exec do not return: they are counted here, the rest when the result shows that they were made. */
+static void enter(struct seg_vcpu *v, struct vcpu *p, const uint64_t a[6])
+{
+	p->counted_call = p->call == CALL_EXIT || p->call == CALL_EXECVE;
+	if (p->counted_call)
+		fold_syscall(v, p->call_pc);
+	note_timeout(p, a);
+	p->resumes = p->call == CALL_SIGRETURN;
+	switch (p->call) {
+	case CALL_CLONE:
+		fold_publish(v);
+		process_calling(v);
+		break;
+	case CALL_OPENAT:
+		note_path(a[1]);
+		break;
+	case CALL_EXECVE:
+		execing(v, p, a[0]);
+		break;
+	case CALL_EXIT:
+		fold_publish(v);
+		break;
+	default:
+		note_own(p->call);
+		break;
+	}
+}
+
+static void on_syscall(qemu_plugin_id_t id, unsigned vcpu, int64_t nr, uint64_t a1, uint64_t a2, uint64_t a3,
+		       uint64_t a4, uint64_t a5, uint64_t a6, uint64_t a7, uint64_t a8)
+{
+	const uint64_t args[6] = { a1, a2, a3, a4, a5, a6 };
+	struct seg_vcpu *v = &engine_pub[vcpu];
+	struct vcpu *p;
+
+	(void)id;
+	(void)a7;
+	(void)a8;
+	if (vcpu >= SEG_VCPUS || engine.slot < 0)
+		return;
+	p = vcpu_private(v);
+	/* Only here is the block sure to live: another thread may flush while this one waits. */
+	p->call_pc = ((const struct block *)(uintptr_t)v->priv[HOT_PREV])->cti;
+	p->call = (uint8_t)isa_call(engine.isa, nr);
+	memcpy(p->call_arg, args, sizeof(args));
+	v->state = SEG_SYSCALL;
+	enter(v, p, args);
+}
+
+static void leave(struct seg_vcpu *v, struct vcpu *p, int64_t ret)
+{
+	const uint64_t *a = p->call_arg;
+	char name[16] = "";
+
+	switch (p->call) {
+	case CALL_MMAP:
+		if (ret >= 0 && (a[2] & PROT_EXEC))
+			maps_mmap(v, (uint64_t)ret, a[1], (uint32_t)a[2], (uint32_t)a[3],
+				  a[3] & MAP_ANONYMOUS ? -1 : (int)a[4], a[5]);
+		break;
+	case CALL_MPROTECT:
+		if (!ret && (a[2] & PROT_EXEC))
+			maps_mprotect(v, a[0], a[1], (uint32_t)a[2]);
+		break;
+	case CALL_PRCTL:
+		if (!ret && a[0] == PR_SET_NAME && maps_read_string(a[1], name, sizeof(name)) >= 0)
+			maps_comm(v, name);
+		break;
+	case CALL_CLONE:
+		process_calling(NULL);
+		break;
+	default:
+		slept(v, p, ret);
+		break;
+	}
+}
+
+static void on_syscall_ret(qemu_plugin_id_t id, unsigned vcpu, int64_t nr, int64_t ret)
+{
+	struct seg_vcpu *v = &engine_pub[vcpu];
+	struct vcpu *p;
+
+	(void)id;
+	(void)nr;
+	if (vcpu >= SEG_VCPUS || engine.slot < 0)
+		return;
+	p = vcpu_private(v);
+	v->state = SEG_RUNNING;
+	/* A child of fork: the call was its parent's. */
+	if (ret != RESULT_RESTART && !p->counted_call && !p->start)
+		fold_syscall(v, p->call_pc);
+	leave(v, p, ret);
+}
+
+void syscall_callbacks(uint64_t id)
+{
+	qemu_plugin_register_vcpu_syscall_cb(id, on_syscall);
+	qemu_plugin_register_vcpu_syscall_ret_cb(id, on_syscall_ret);
+}
