@@ -30,6 +30,8 @@ typedef void quipu_describe_fn(void *arg, unsigned depth, const char *line);
 
 struct quipu_platform {
 	const char *name; /* the room: "riscv" */
+	/* The compatible strings of the nodes that it reads, NULL-terminated; for `machine check`. May be NULL. */
+	const char *const *compatible;
 	/* Does the tree hold hardware of this room? No notes, no allocation. */
 	bool (*matches)(const struct quipu_machine *);
 	/* Make hardware, firmware and drivers and register the PMUs. 0 and *self, or errno with a note. */

@@ -316,6 +316,23 @@ void cli_notes_print(const char *file, const struct quipu_notes *notes, bool all
 	}
 }
 
+/* The last reason is the one that ended it; what came before is for `machine check`. */
+static void print_refusal(const char *file, const struct quipu_notes *notes)
+{
+	const struct quipu_note *last = NULL;
+	size_t wrong = 0;
+
+	for (size_t i = 0; i < notes->n; i++)
+		if (notes->items[i].kind == QUIPU_NOTE_WRONG) {
+			last = &notes->items[i];
+			wrong++;
+		}
+	if (!last)
+		return; /* it was no tree at all, and that has been said */
+	cli_error("%s: %s%s%s%s%s", file, last->path, *last->path ? ": " : "", last->text,
+		  wrong > 1 ? "; all that is wrong: quipu machine check " : "", wrong > 1 ? file : "");
+}
+
 struct quipu_machine *cli_machine_load(const char *name_or_file, bool verbose)
 {
 	struct quipu_notes notes = {0};
@@ -325,7 +342,10 @@ struct quipu_machine *cli_machine_load(const char *name_or_file, bool verbose)
 	if (!file)
 		return NULL;
 	m = cli_machine_read(file, NULL, &notes);
-	cli_notes_print(file, &notes, verbose);
+	if (m)
+		cli_notes_print(file, &notes, verbose);
+	else
+		print_refusal(file, &notes);
 	quipu_notes_free(&notes);
 	free(file);
 	return m;

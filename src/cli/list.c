@@ -1,0 +1,218 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/*
+ * quipu list: the events of a machine, as perf list would name them, each with what its number is worth. An event that
+ * the machine cannot count is shown all the same, with the reason.
+ */
+#include <errno.h>
+#include <fnmatch.h>
+#include <getopt.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <jansson.h>
+
+#include "cli/cli.h"
+#include "cli/model.h"
+
+#define DEFAULT_MACHINE "riscv"
+#define NAME_COLUMN	34
+#define LABEL_COLUMN	13
+
+struct options {
+	const char *machine;
+	char **words;
+	int nwords;
+	bool verbose, json;
+};
+
+static const char usage[] =
+	"usage: quipu list [-m MACHINE] [-v] [--json] [WORD...]\n\n"
+	"The events of a machine and what each number is: exact (architectural), modelled (from a\n"
+	"declared model), or why it cannot be counted.\n\n"
+	"  WORD           only events whose name or description holds the word, or match a pattern\n"
+	"                 (*, ?); hw, sw, cache, pmu and raw stand for a whole kind\n"
+	"  -m MACHINE     a shipped machine or a device tree file (default: riscv)\n"
+	"  -v             encodings, signals, units\n"
+	"  --json         a list of objects\n";
+
+static const char *const heading[EVENT_KINDS] = {
+	[EVENT_HARDWARE] = "Hardware events",	 [EVENT_SOFTWARE] = "Software events",
+	[EVENT_CACHE] = "Hardware cache events", [EVENT_PMU] = "PMU events",
+	[EVENT_RAW] = "Raw descriptors",
+};
+
+static bool word_matches(const struct model_event *e, const char *word)
+{
+	static const char *const kind[EVENT_KINDS][2] = {
+		{"hw", "hardware"}, {"sw", "software"}, {"cache", "hwcache"}, {"pmu", "kernel"}, {"raw", "rNNN"},
+	};
+
+	if (!strcasecmp(word, kind[e->kind][0]) || !strcasecmp(word, kind[e->kind][1]))
+		return true;
+	if (strpbrk(word, "*?["))
+		return !fnmatch(word, e->name, FNM_CASEFOLD) || (e->alias && !fnmatch(word, e->alias, FNM_CASEFOLD));
+	return strcasestr(e->name, word) || (e->alias && strcasestr(e->alias, word)) ||
+	       (e->desc && strcasestr(e->desc, word));
+}
+
+static bool wanted(const struct model_event *e, const struct options *o)
+{
+	for (int i = 0; i < o->nwords; i++)
+		if (word_matches(e, o->words[i]))
+			return true;
+	return !o->nwords;
+}
+
+static const char *colour_of(const struct model_event *e)
+{
+	if (!cli_colour() || e->kind == EVENT_RAW)
+		return "";
+	if (e->unavailable)
+		return "\x1b[2m";
+	return e->exactness == QUIPU_EXACT ? "\x1b[32m" : "\x1b[33m";
+}
+
+static void print_details(const struct model_event *e)
+{
+	char buf[64];
+
+	if (e->kind == EVENT_RAW)
+		return;
+	printf("  %*s", NAME_COLUMN + LABEL_COLUMN + 2, "");
+	if (e->terms)
+		printf("%s", e->terms);
+	else
+		printf("type %u, config 0x%llx", e->type, (unsigned long long)e->config);
+	if (e->has_signal)
+		printf(", signal %s", quipu_signal_name(e->signal, buf, sizeof(buf)));
+	if (e->scale)
+		printf(", scale %s", e->scale);
+	if (e->unit)
+		printf(", unit %s", e->unit);
+	putchar('\n');
+}
+
+static void print_event(const struct model_event *e, const struct options *o)
+{
+	const char *colour = colour_of(e), *text = e->unavailable ? e->unavailable : e->desc;
+	char name[256];
+
+	snprintf(name, sizeof(name), "%s%s%s", e->name, e->alias ? " OR " : "", e->alias ? e->alias : "");
+	printf("  %-*s %s%-*s%s %s", NAME_COLUMN, name, colour, LABEL_COLUMN, model_event_label(e),
+	       *colour ? "\x1b[0m" : "", text ? text : "");
+	putchar('\n');
+	if (o->verbose)
+		print_details(e);
+}
+
+static int print_table(const struct model *model, const struct model_events *list, const struct options *o)
+{
+	const struct quipu_machine *m = model->machine;
+	int last = -1;
+	size_t shown = 0;
+
+	for (size_t i = 0; i < list->n; i++) {
+		const struct model_event *e = &list->items[i];
+
+		if (!wanted(e, o))
+			continue;
+		if (!shown++)
+			printf("Events of machine %s (%u CPUs, %s)\n", m->name, m->ncpus, quipu_isa_name(m->isa));
+		if (last != (int)e->kind)
+			printf("\n%s\n", heading[e->kind]);
+		last = (int)e->kind;
+		print_event(e, o);
+	}
+	if (!shown)
+		return cli_error("machine %s has no event like '%s'; `quipu list -m %s` shows all", m->name, o->words[0],
+				 o->machine);
+	return 0;
+}
+
+static json_t *json_event(const struct model_event *e)
+{
+	json_t *j = json_pack("{s:s, s:s, s:s, s:s*, s:s*, s:s*, s:s*, s:s*, s:s*, s:s*}", "name", e->name, "kind",
+			      model_event_kind(e->kind), "class", model_event_label(e), "alias", e->alias, "pmu",
+			      e->pmu ? e->pmu->name : NULL, "description", e->desc, "terms", e->terms, "unit", e->unit,
+			      "scale", e->scale, "reason", e->unavailable);
+	char buf[64];
+
+	if (j && e->has_signal)
+		json_object_set_new(j, "signal", json_string(quipu_signal_name(e->signal, buf, sizeof(buf))));
+	if (j && e->kind != EVENT_PMU && e->kind != EVENT_RAW) {
+		json_object_set_new(j, "type", json_integer(e->type));
+		json_object_set_new(j, "config", json_integer((json_int_t)e->config));
+	}
+	return j;
+}
+
+static int print_json(const struct model_events *list, const struct options *o)
+{
+	json_t *array = json_array();
+
+	for (size_t i = 0; i < list->n; i++)
+		if (wanted(&list->items[i], o))
+			json_array_append_new(array, json_event(&list->items[i]));
+	json_dumpf(array, stdout, JSON_INDENT(1) | JSON_PRESERVE_ORDER);
+	putchar('\n');
+	json_decref(array);
+	return 0;
+}
+
+static int list(const struct options *o)
+{
+	struct quipu_machine *machine = cli_machine_load(o->machine, false);
+	struct quipu_notes notes = {0};
+	struct model_events events;
+	struct model model;
+	int status = 2;
+
+	if (!machine)
+		return 2;
+	if (model_open(&model, machine, &notes)) {
+		cli_notes_print(o->machine, &notes, false);
+	} else if (model_events(&model, &events)) {
+		cli_error("out of memory");
+	} else {
+		status = o->json ? print_json(&events, o) : print_table(&model, &events, o);
+		model_events_free(&events);
+	}
+	model_close(&model);
+	quipu_notes_free(&notes);
+	return status;
+}
+
+int cmd_list(int argc, char **argv)
+{
+	static const struct option longs[] = {
+		{"machine", required_argument, NULL, 'm'}, {"verbose", no_argument, NULL, 'v'},
+		{"json", no_argument, NULL, 'j'},	   {"help", no_argument, NULL, 'h'}, {0},
+	};
+	struct options o = {.machine = DEFAULT_MACHINE};
+	int c;
+
+	opterr = 0;
+	while ((c = getopt_long(argc, argv, "m:vjh", longs, NULL)) != -1) {
+		switch (c) {
+		case 'm':
+			o.machine = optarg;
+			break;
+		case 'v':
+			o.verbose = true;
+			break;
+		case 'j':
+			o.json = true;
+			break;
+		case 'h':
+			fputs(usage, stdout);
+			return 0;
+		default:
+			return cli_error("list: option '%s' is not known, or lacks its value; `quipu list --help`",
+					 argv[optind - 1]);
+		}
+	}
+	o.words = argv + optind;
+	o.nwords = argc - optind;
+	return list(&o);
+}
