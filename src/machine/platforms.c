@@ -1,0 +1,10 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The table of platform rooms: a new platform is a new folder under src/platform and one line here. */
+#include <quipu/platform.h>
+
+#include "platform/riscv/room.h"
+
+const struct quipu_platform *const quipu_platforms[] = {
+	&quipu_platform_riscv,
+	NULL,
+};
