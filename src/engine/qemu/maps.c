@@ -283,14 +283,16 @@ static void put_image(struct seg_vcpu *v, const struct image *im, uint64_t bias)
 }
 
 struct file_base {
-	uint64_t ino, maj, min, host;
+	const char *path;
+	uint64_t host;
 };
 
+/* By path: device numbers in maps and of stat differ on some file systems. */
 static bool is_file(const struct map_line *l, void *arg)
 {
 	struct file_base *f = arg;
 
-	if (l->ino != f->ino || l->maj != f->maj || l->min != f->min || l->pgoff)
+	if (l->pgoff || strcmp(l->path, f->path))
 		return false;
 	f->host = l->start;
 	return true;
@@ -321,18 +323,13 @@ static bool interpreter_open(const struct image *program, struct image *im)
 static void put_interpreter(struct seg_vcpu *v, const struct image *program)
 {
 	struct image im;
-	struct file_base f = { 0 };
-	struct stat st;
+	struct mapping m;
+	struct file_base f = { .path = m.path };
 
 	if (!interpreter_open(program, &im))
 		return;
-	if (!fstat(im.fd, &st)) {
-		f.ino = st.st_ino;
-		f.maj = major(st.st_dev);
-		f.min = minor(st.st_dev);
-		if (each_map_line(is_file, &f))
-			put_image(v, &im, f.host - engine.guest_base - page_floor(lowest_vaddr(&im, 0)));
-	}
+	if (describe_file(im.fd, &m) && each_map_line(is_file, &f))
+		put_image(v, &im, f.host - engine.guest_base - page_floor(lowest_vaddr(&im, 0)));
 	close(im.fd);
 }
 
