@@ -496,12 +496,18 @@ static void add_frame(struct object *o, struct inlines *in, Dwarf_Die *die)
 static void walk_inlines(struct object *o, struct inlines *in)
 {
 	Dwarf *dw = dwarf_of(o);
-	Dwarf_Die unit, *scopes = NULL;
+	Dwarf_Die unit, *innermost = NULL, *scopes = NULL;
 	int n;
 
 	if (!dw || !find_unit(dw, in->addr, &unit))
 		return;
-	n = dwarf_getscopes(&unit, in->addr, &scopes);
+	/*
+	 * By address libdw gives the scopes that the inlined function was written in; who it was inlined into are those
+	 * around its own entry.
+	 */
+	n = dwarf_getscopes(&unit, in->addr, &innermost);
+	n = n > 0 ? dwarf_getscopes_die(&innermost[0], &scopes) : 0;
+	free(innermost);
 	for (int i = 0; i < n; i++) {
 		if (dwarf_tag(&scopes[i]) == DW_TAG_subprogram)
 			break;
