@@ -5,6 +5,8 @@
  * grammar does when the event is named.
  */
 #include <errno.h>
+#include <locale.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -129,6 +131,23 @@ static const char *side_text(const struct quipu_tree *tree, const char *base, co
 	return file_text(tree, base, path);
 }
 
+/* The kernel writes a decimal point, whatever the locale of the program that this library is part of. */
+static bool parse_scale(const char *text, double *scale)
+{
+	locale_t c = newlocale(LC_ALL_MASK, "C", (locale_t)0);
+	char *end;
+	double v;
+
+	if (!c)
+		return false;
+	v = strtod_l(text, &end, c);
+	freelocale(c);
+	if (end == text || !isfinite(v))
+		return false;
+	*scale = v;
+	return true;
+}
+
 static int add_event(struct quipu_catalog_pmu *pmu, const struct quipu_tree *tree, const char *base, const char *name,
 		     const char *text)
 {
@@ -156,14 +175,8 @@ static int add_event(struct quipu_catalog_pmu *pmu, const struct quipu_tree *tre
 	}
 	if (strlen(e.terms) > TERMS_MAX)
 		e.terms[TERMS_MAX] = '\0';
-	if (scale) {
-		char *end;
-		double v = strtod(scale, &end);
-
-		e.has_scale = end != scale;
-		if (e.has_scale)
-			e.scale = v;
-	}
+	if (scale)
+		e.has_scale = parse_scale(scale, &e.scale);
 	pmu->events[pmu->nevents++] = e;
 	return 0;
 }
