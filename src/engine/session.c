@@ -10,6 +10,7 @@
 #include <poll.h>
 #include <pthread.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
@@ -351,8 +352,7 @@ static const char *base_name(const char *path)
 
 static void copy_comm(char comm[16], const char *path)
 {
-	strncpy(comm, base_name(path), 15);
-	comm[15] = 0;
+	snprintf(comm, 16, "%.15s", base_name(path));
 }
 
 /* Put @task on a CPU of its own; without one it runs uncounted, and the user is told. */
