@@ -265,8 +265,11 @@ struct sbi_driver *riscv_room_sbi(void *self)
 	return ((struct room *)self)->sbi;
 }
 
+static const char *const room_nodes[] = { "riscv,pmu", "riscv,base-pmu", NULL };
+
 const struct quipu_platform quipu_platform_riscv = {
 	.name = "riscv",
+	.compatible = room_nodes,
 	.matches = room_matches,
 	.create = room_create,
 	.destroy = room_destroy,
