@@ -290,7 +290,11 @@ static const struct target {
 
 static void check_plugin(struct doctor *d)
 {
-	d->plugin = cli_plugin_path();
+	char *path = cli_plugin_path(), *real = path ? realpath(path, NULL) : NULL;
+
+	d->plugin = real ? real : path;
+	if (real)
+		free(path);
 	if (!d->plugin || access(d->plugin, R_OK))
 		say(d, "plugin", MISSING, "build or install quipu again, or name it in QUIPU_PLUGIN", "%s: %s",
 		    d->plugin ? d->plugin : "quipu-qemu.so", strerror(errno));

@@ -16,14 +16,16 @@
 #include "cli/model.h"
 
 #define DEFAULT_MACHINE "riscv"
-#define NAME_COLUMN	34
-#define LABEL_COLUMN	13
+#define COLUMN_MIN   20
+#define COLUMN_MAX   46
+#define LABEL_COLUMN 13
 
 struct options {
 	const char *machine;
 	char **words;
 	int nwords;
 	bool verbose, json;
+	int column; /* width of the names */
 };
 
 static const char usage[] =
@@ -73,13 +75,19 @@ static const char *colour_of(const struct model_event *e)
 	return e->exactness == QUIPU_EXACT ? "\x1b[32m" : "\x1b[33m";
 }
 
-static void print_details(const struct model_event *e)
+static const char *full_name(const struct model_event *e, char *buf, size_t len)
+{
+	snprintf(buf, len, "%s%s%s", e->name, e->alias ? " OR " : "", e->alias ? e->alias : "");
+	return buf;
+}
+
+static void print_details(const struct model_event *e, int column)
 {
 	char buf[64];
 
 	if (e->kind == EVENT_RAW)
 		return;
-	printf("  %*s", NAME_COLUMN + LABEL_COLUMN + 2, "");
+	printf("  %*s", column + LABEL_COLUMN + 2, "");
 	if (e->terms)
 		printf("%s", e->terms);
 	else
@@ -98,12 +106,25 @@ static void print_event(const struct model_event *e, const struct options *o)
 	const char *colour = colour_of(e), *text = e->unavailable ? e->unavailable : e->desc;
 	char name[256];
 
-	snprintf(name, sizeof(name), "%s%s%s", e->name, e->alias ? " OR " : "", e->alias ? e->alias : "");
-	printf("  %-*s %s%-*s%s %s", NAME_COLUMN, name, colour, LABEL_COLUMN, model_event_label(e),
-	       *colour ? "\x1b[0m" : "", text ? text : "");
-	putchar('\n');
+	printf("  %-*s %s%-*s%s", o->column, full_name(e, name, sizeof(name)), colour, text ? LABEL_COLUMN : 0,
+	       model_event_label(e), *colour ? "\x1b[0m" : "");
+	printf("%s%s\n", text ? " " : "", text ? text : "");
 	if (o->verbose)
-		print_details(e);
+		print_details(e, o->column);
+}
+
+static int name_column(const struct model_events *list, const struct options *o)
+{
+	int widest = COLUMN_MIN;
+
+	for (size_t i = 0; i < list->n; i++) {
+		char name[256];
+		int n = (int)strlen(full_name(&list->items[i], name, sizeof(name)));
+
+		if (n > widest && wanted(&list->items[i], o))
+			widest = n;
+	}
+	return widest < COLUMN_MAX ? widest : COLUMN_MAX;
 }
 
 static int print_table(const struct model *model, const struct model_events *list, const struct options *o)
@@ -160,7 +181,7 @@ static int print_json(const struct model_events *list, const struct options *o)
 	return 0;
 }
 
-static int list(const struct options *o)
+static int list(struct options *o)
 {
 	struct quipu_machine *machine = cli_machine_load(o->machine, false);
 	struct quipu_notes notes = {0};
@@ -175,6 +196,7 @@ static int list(const struct options *o)
 	} else if (model_events(&model, &events)) {
 		cli_error("out of memory");
 	} else {
+		o->column = name_column(&events, o);
 		status = o->json ? print_json(&events, o) : print_table(&model, &events, o);
 		model_events_free(&events);
 	}

@@ -230,7 +230,7 @@ static char *shipped(const char *name)
 {
 	static const char *const suffix[] = {".dtb", ".dts"};
 	struct dirs d;
-	char *found = NULL;
+	char *found = NULL, *real;
 
 	if (!*name || strchr(name, '/'))
 		return NULL;
@@ -243,6 +243,11 @@ static char *shipped(const char *name)
 			found = NULL;
 		}
 	dirs_free(&d);
+	real = found ? realpath(found, NULL) : NULL;
+	if (real) {
+		free(found);
+		found = real;
+	}
 	return found;
 }
 

@@ -24,7 +24,7 @@ static const char usage[] =
 	"       quipu machine check [--json] MACHINE\n\n"
 	"A MACHINE is the name of a shipped machine or a device tree file, source (.dts) or flattened (.dtb).\n\n"
 	"  list    the shipped machines\n"
-	"  show    CPUs, caches, clock, costs, PMUs, counters and events of one (-v: every event)\n"
+	"  show    CPUs, caches, clock, costs, PMUs, counters and events of one (-v: also those that are not modelled)\n"
 	"  check   what was understood of a tree, what was ignored, what is wrong and where;\n"
 	"          the exit status is 1 when something is wrong, 2 when no machine can be made of it\n";
 
@@ -267,34 +267,68 @@ static unsigned group_of(const struct model_event *e)
 	return e->unavailable ? GROUPS - 1 : (unsigned)e->exactness;
 }
 
+/* Is there a generic event of the same name? Then the PMU's own says nothing new in a summary. */
+static bool generic_too(const struct model_events *events, const char *name)
+{
+	for (size_t i = 0; i < events->n && events->items[i].kind < EVENT_PMU; i++)
+		if (!strcasecmp(events->items[i].name, name))
+			return true;
+	return false;
+}
+
+/* The events of one group: generic names, then each PMU's behind its name. */
+static void show_group(const struct model_events *events, unsigned group)
+{
+	struct flow f = {.indent = 18, .column = 18};
+	const struct quipu_pmu *pmu = NULL;
+
+	for (size_t i = 0; i < events->n; i++) {
+		const struct model_event *e = &events->items[i];
+		char word[300];
+
+		if (e->kind == EVENT_RAW || group_of(e) != group)
+			continue;
+		snprintf(word, sizeof(word), "%s", e->name);
+		if (e->kind == EVENT_PMU) {
+			char *bare = word + strlen(e->pmu->name) + 1;
+
+			bare[strlen(bare) - 1] = '\0'; /* "cpu/loads/" -> "loads" */
+			if (generic_too(events, bare))
+				continue;
+			if (pmu != e->pmu) {
+				printf("%s%*s%s/.../:", f.column > f.indent ? "\n" : "", f.column > f.indent ? 18 : 0, "",
+				       e->pmu->name);
+				f.column = f.indent + (unsigned)strlen(e->pmu->name) + 6;
+			}
+			pmu = e->pmu;
+			memmove(word, bare, strlen(bare) + 1);
+		}
+		flow_word(&f, word);
+	}
+	putchar('\n');
+}
+
 static void show_events(const struct model_events *events, const char *machine, bool verbose)
 {
 	static const char *const name[GROUPS] = {"exact", "modelled", "host", "not modelled"};
 
 	for (unsigned g = 0; g < GROUPS; g++) {
-		struct flow f = {.indent = 17, .column = 17};
 		unsigned n = 0;
 
 		for (size_t i = 0; i < events->n; i++)
 			n += events->items[i].kind != EVENT_RAW && group_of(&events->items[i]) == g;
 		if (!n)
 			continue;
-		printf("  %-12s %-2u", name[g], n);
-		if (g == GROUPS - 1 && !verbose) {
-			printf("  `quipu list -m %s` names them and says why\n", machine);
-			continue;
-		}
-		for (size_t i = 0; i < events->n; i++)
-			if (events->items[i].kind != EVENT_RAW && group_of(&events->items[i]) == g) {
-				if (f.column == f.indent)
-					fputs("  ", stdout);
-				flow_word(&f, events->items[i].name);
-			}
-		putchar('\n');
+		printf("  %-12s %-3u", name[g], n);
+		if (g == GROUPS - 1 && !verbose)
+			printf("`quipu list -m %s` names them and says why\n", machine);
+		else
+			show_group(events, g);
 	}
 }
 
-static int show_text(const struct model *model, const struct model_events *events, const char *file, bool verbose)
+static int show_text(const struct model *model, const struct model_events *events, const char *file, const char *typed,
+		     bool verbose)
 {
 	const struct quipu_machine *m = model->machine;
 	char hz[32], timebase[32];
@@ -318,7 +352,7 @@ static int show_text(const struct model *model, const struct model_events *event
 	heading("PMUs");
 	quipu_system_describe(model->system, describe_line, NULL);
 	heading("Events");
-	show_events(events, m->name, verbose);
+	show_events(events, typed, verbose);
 	return 0;
 }
 
@@ -423,7 +457,7 @@ static int show(const char *name, bool verbose, bool json)
 		cli_error("out of memory");
 		goto out;
 	}
-	status = json ? show_json(&model, &events, file) : show_text(&model, &events, file, verbose);
+	status = json ? show_json(&model, &events, file) : show_text(&model, &events, file, name, verbose);
 	model_events_free(&events);
 out:
 	model_close(&model);

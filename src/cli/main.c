@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* quipu: finds the subcommand and runs it. */
+#include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -50,6 +51,20 @@ static void usage(FILE *f)
 	fputs("\n`quipu COMMAND --help` explains a command; `quipu doctor` explains this host.\n", f);
 }
 
+/* What was printed must have arrived: a full disk is an error of the command that filled it. */
+static int finish(int status)
+{
+	int err = ferror(stdout) ? EIO : 0;
+
+	errno = 0;
+	if (fflush(stdout))
+		err = errno;
+	if (!err)
+		return status;
+	cli_error("standard output: %s", strerror(err));
+	return status ? status : 1;
+}
+
 int main(int argc, char **argv)
 {
 	if (argc < 2) {
@@ -58,14 +73,14 @@ int main(int argc, char **argv)
 	}
 	if (!strcmp(argv[1], "help") || !strcmp(argv[1], "--help") || !strcmp(argv[1], "-h")) {
 		usage(stdout);
-		return 0;
+		return finish(0);
 	}
 	if (!strcmp(argv[1], "--version") || !strcmp(argv[1], "version")) {
 		printf("quipu %s\n", QUIPU_VERSION);
-		return 0;
+		return finish(0);
 	}
 	for (const struct command *c = commands; c->name; c++)
 		if (!strcmp(argv[1], c->name))
-			return c->main(argc - 1, argv + 1);
+			return finish(c->main(argc - 1, argv + 1));
 	return cli_error("no command '%s'; `quipu help` lists them", argv[1]);
 }

@@ -35,6 +35,20 @@ static const struct {
 	[PERF_COUNT_SW_CGROUP_SWITCHES] = {NULL, "the machine has no cgroups"},
 };
 
+/* What a hardware event counts, in words: by PERF_COUNT_HW_*. */
+static const char *const hardware[] = {
+	[PERF_COUNT_HW_CPU_CYCLES] = "the cost of every instruction, added up",
+	[PERF_COUNT_HW_INSTRUCTIONS] = "instructions retired",
+	[PERF_COUNT_HW_CACHE_REFERENCES] = "accesses of the first cache",
+	[PERF_COUNT_HW_CACHE_MISSES] = "misses of the last cache",
+	[PERF_COUNT_HW_BRANCH_INSTRUCTIONS] = "branches, jumps, calls and returns retired",
+	[PERF_COUNT_HW_BRANCH_MISSES] = "mispredicted branches",
+	[PERF_COUNT_HW_BUS_CYCLES] = "cycles of the bus clock",
+	[PERF_COUNT_HW_STALLED_CYCLES_FRONTEND] = "cycles in which nothing was issued",
+	[PERF_COUNT_HW_STALLED_CYCLES_BACKEND] = "cycles in which nothing retired",
+	[PERF_COUNT_HW_REF_CPU_CYCLES] = "cycles of the reference clock, while the CPU runs",
+};
+
 int model_open(struct model *model, struct quipu_machine *machine, struct quipu_notes *notes)
 {
 	struct quipu_system_config config = {.paranoid = -1};
@@ -124,12 +138,11 @@ static int add_generic(const struct model *model, struct model_events *list, enu
 		e->alias = alias;
 		e->type = type;
 		e->config = config;
-		if (kind != EVENT_SOFTWARE) {
-			if (probe(model, e))
-				return -ENOMEM;
-			continue;
-		}
-		if (config < COUNT(software)) {
+		if (kind == EVENT_HARDWARE && config < COUNT(hardware))
+			e->desc = hardware[config];
+		if (kind != EVENT_SOFTWARE && probe(model, e))
+			return -ENOMEM;
+		if (kind == EVENT_SOFTWARE && config < COUNT(software)) {
 			e->desc = software[config].desc;
 			if (software[config].unavailable && !(e->unavailable = strdup(software[config].unavailable)))
 				return -ENOMEM;
