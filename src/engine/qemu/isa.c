@@ -17,6 +17,7 @@ static const struct call_row riscv64_calls[] = {
 	{ 221, CALL_EXECVE },
 	{ 93, CALL_EXIT },
 	{ 94, CALL_EXIT }, /* exit_group */
+	{ 134, CALL_SIGACTION },
 	{ 139, CALL_SIGRETURN },
 	{ 56, CALL_OPENAT },
 	{ 101, CALL_NANOSLEEP },

@@ -204,7 +204,7 @@ static void on_nothing(unsigned vcpu, void *udata)
 /* p was aborted before its instruction at t->pc was complete. What it had added from there on is t's to add. */
 static int replay_index(const struct block *p, const struct block *t)
 {
-	int i = p->n ? block_index(p, t->pc) : -1;
+	int i = block_index(p, t->pc);
 
 	if (i < 0 || (p->flow > FLOW_CALL && p != t && t->pc != p->cti))
 		return -1;
@@ -220,6 +220,7 @@ static unsigned replayed(const struct block *p, int index, const struct block *t
 	return tail < t->n ? tail : t->n;
 }
 
+/* Whether p's last transfer took place is seen when the handler has returned. */
 static void signal_arrives(struct seg_vcpu *v, struct vcpu *s, const struct block *p)
 {
 	if (s->nsignals == SIGNAL_DEPTH) {
@@ -232,20 +233,34 @@ static void signal_arrives(struct seg_vcpu *v, struct vcpu *s, const struct bloc
 }
 
 /* sigreturn: control goes on in, or after, the block that was interrupted. */
-static const struct block *signal_ends(struct seg_vcpu *v, struct vcpu *s, const struct block *t)
+static const struct block *signal_ends(struct seg_vcpu *v, struct vcpu *s)
 {
 	const struct interrupted *i;
 
-	if (!s->nsignals) {
-		/* It came after an indirect transfer, which hid it: a return that has not been followed yet. */
-		if (v->priv[HOT_FRAMES] && v->priv[HOT_TOP])
-			stack_return(vcpu_frames(v), &v->priv[HOT_TOP], t->pc, &engine.entries);
+	/* Handlers that were left by a jump, whose frames are gone. */
+	while (v->priv[HOT_FRAMES] && s->nsignals && s->signals[s->nsignals - 1].top >= v->priv[HOT_TOP])
+		s->nsignals--;
+	if (!s->nsignals)
 		return &block_none;
-	}
 	i = &s->signals[--s->nsignals];
-	if (v->priv[HOT_TOP] > i->top)
+	if (v->priv[HOT_FRAMES])
 		v->priv[HOT_TOP] = i->top;
 	return i->block;
+}
+
+/*
+ * Where in p a signal came that ended at t: -1 after its end. A loop or a return to p's own start looks like a fault of
+ * its first instruction; it is taken for the former.
+ */
+static int interrupted_index(const struct block *p, const struct block *t)
+{
+	int i = block_index(p, t->pc);
+
+	if (p->any)
+		return i > 0 ? i : -1;
+	if (block_successor(p, t->pc) || (p->flow == FLOW_SYSCALL && t->pc == p->cti))
+		return -1;
+	return i;
 }
 
 static lanes_t sum_lanes(const struct step *s)
@@ -276,28 +291,80 @@ COLD static void add_step(struct seg_vcpu *v, const struct step *s)
 		fold_step(v, s);
 }
 
+COLD static void resume(struct seg_vcpu *v, const struct block *t)
+{
+	struct vcpu *s = vcpu_private(v);
+	const struct block *p = signal_ends(v, s);
+	struct step step = { .prev = p, .block = t };
+	int index = interrupted_index(p, t);
+
+	s->resumes = false;
+	if (index >= 0) {
+		step.skip = replayed(p, index, t);
+	} else if (block_successor(p, t->pc)) {
+		step.taken = taken_from(p, t);
+		if (p->flow >= FLOW_CALL)
+			follow(v, t, p);
+	}
+	add_step(v, &step);
+}
+
 COLD static void odd_successor(struct seg_vcpu *v, const struct block *t, const struct block *p)
 {
 	struct vcpu *s = vcpu_private(v);
 	struct step step = { .prev = p, .block = t };
-	bool resumed = p->flow == FLOW_SYSCALL && s->resumes;
-	int index;
+	int index = replay_index(p, t);
 
-	if (resumed) {
-		s->resumes = false;
-		step.prev = p = signal_ends(v, s, t);
+	if (p->flow == FLOW_SYSCALL && s->resumes) {
+		resume(v, t);
+		return;
 	}
-	index = replay_index(p, t);
-	if (resumed && block_successor(p, t->pc)) {
-		step.taken = taken_from(p, t);
-		if (engine.features & SEG_STACK && p->flow >= FLOW_CALL)
-			follow(v, t, p);
-	} else if (index >= 0) {
+	if (index >= 0)
 		step.skip = replayed(p, index, t);
-	} else if (!resumed && !(p->flow == FLOW_SYSCALL && t->pc == p->cti)) {
+	else if (!(p->flow == FLOW_SYSCALL && t->pc == p->cti))
 		signal_arrives(v, s, p);
+	add_step(v, &step);
+}
+
+/*
+ * The first block of a signal handler. After an indirect transfer every successor is legal, so the arrival of a signal
+ * can be told only by where it goes.
+ */
+COLD static void handler_entered(struct seg_vcpu *v, const struct block *t)
+{
+	const struct block *p = (const struct block *)(uintptr_t)v->priv[HOT_PREV];
+	struct step step = { .prev = p, .block = t };
+
+	v->priv[HOT_PREV] = (uintptr_t)t;
+	if (p == &block_none || (!p->any && block_successor(p, t->pc))) {
+		step.taken = taken_from(p, t);
+		if (p->flow >= FLOW_CALL)
+			follow(v, t, p);
+	} else {
+		signal_arrives(v, vcpu_private(v), p);
 	}
 	add_step(v, &step);
+}
+
+static void on_handler(unsigned vcpu, void *udata)
+{
+	if (vcpu < SEG_VCPUS)
+		handler_entered(&engine_pub[vcpu], udata);
+}
+
+static bool is_handler(uint64_t pc)
+{
+	for (unsigned i = 0; i < engine.nhandlers; i++) {
+		if (engine.handlers[i] == pc)
+			return true;
+	}
+	return false;
+}
+
+void engine_handler(uint64_t pc)
+{
+	if (pc > 1 && engine.nhandlers < HANDLERS_MAX && !is_handler(pc)) /* 0 and 1: SIG_DFL, SIG_IGN */
+		engine.handlers[engine.nhandlers++] = pc;
 }
 
 /* ---- translation ---- */
@@ -306,6 +373,8 @@ static qemu_plugin_vcpu_udata_cb callback_for(const struct block *b)
 {
 	bool scalars = engine.rates.counted >> SEG_LANES || engine.rates.taken >> SEG_LANES;
 
+	if (engine.features & (SEG_STACK | SEG_BRANCH) && is_handler(b->pc))
+		return on_handler;
 	if (engine.features & SEG_STACK)
 		return scalars ? on_stack_scalars : on_stack;
 	if (engine.features & SEG_BRANCH)

@@ -29,6 +29,7 @@ enum hot {
 };
 
 #define SIGNAL_DEPTH 16
+#define HANDLERS_MAX 128u
 
 /* A block that a signal interrupted; only its first 64 bytes and, for the replay rule, its record while it lives. */
 struct interrupted {
@@ -71,6 +72,8 @@ struct engine {
 	struct rates rates;
 	struct block_store store;
 	struct entries entries;
+	uint64_t handlers[HANDLERS_MAX]; /* where the guest's signal handlers begin */
+	unsigned nhandlers;
 	struct vcpu vcpu[SEG_VCPUS];
 };
 
@@ -99,6 +102,8 @@ static inline struct seg_deadline *vcpu_deadline(unsigned vcpu, unsigned slot)
 
 /* plugin.c: the block before the first. */
 extern const struct block block_none;
+/* engine_handler - the guest named @pc as a signal handler. */
+void engine_handler(uint64_t pc);
 
 /* fold.c */
 void fold_step(struct seg_vcpu *, const struct step *);

@@ -150,6 +150,15 @@ static void execing(struct seg_vcpu *v, const struct vcpu *p, uint64_t guest_pat
 		fold_ring(v, SEG_BELL_FOREIGN, 1, p->call_pc);
 }
 
+/* The handler is the first word of the guest's struct sigaction. */
+static void note_handler(uint64_t guest)
+{
+	uint8_t raw[8];
+
+	if (guest && maps_read_guest(guest, raw, sizeof(raw)) == (long)sizeof(raw))
+		engine_handler(bits_le64(raw));
+}
+
 static void note_own(enum call call)
 {
 	static const struct {
@@ -180,6 +189,9 @@ static void enter(struct seg_vcpu *v, struct vcpu *p, const uint64_t a[6])
 	case CALL_CLONE:
 		fold_publish(v);
 		process_calling(v);
+		break;
+	case CALL_SIGACTION:
+		note_handler(a[1]);
 		break;
 	case CALL_OPENAT:
 		note_path(a[1]);
