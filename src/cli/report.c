@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * quipu report: where the samples of perf.data fell, in the text layout of `perf report --stdio` (Linux 6.1) or as
- * JSON. Each event says whether its numbers are exact, modelled or the host's.
+ * quipu report: where the samples of perf.data fell, in the text layout of `perf report --stdio`
+ * (Linux 6.1) or as JSON. Each event says whether its numbers are exact, modelled or the host's.
  */
 #include <errno.h>
 #include <getopt.h>
@@ -18,7 +18,7 @@
 
 /* perf hides branches of a call graph below this share. */
 #define GRAPH_MIN_PERCENT 0.5
-#define COLUMNS_MAX (PROFILE_KEYS + 3)
+#define COLUMNS_MAX	  (PROFILE_KEYS + 3)
 
 enum graph { GRAPH_NONE, GRAPH_CALLER, GRAPH_CALLEE };
 
@@ -42,8 +42,10 @@ static const char usage[] =
 	"Where the samples of a recording fell.\n\n"
 	"  -i, --input FILE       recording to read [perf.data]\n"
 	"  -s, --sort KEYS        columns: comm,dso,symbol,pid,tid,cpu [comm,dso,symbol]\n"
-	"      --children         count a function's callees with it [with call chains]; --no-children: do not\n"
-	"  -g, --call-graph KIND  none, caller (outermost first) or callee (innermost first) [caller with call chains]\n"
+	"      --children         count a function's callees with it [with call chains]; "
+	"--no-children: do not\n"
+	"  -g, --call-graph KIND  none, caller (outermost first) or callee (innermost first) "
+	"[caller with call chains]\n"
 	"      --inline           functions that were inlined stand for themselves\n"
 	"  -n, --show-nr-samples  a column with the number of samples\n"
 	"      --percent-limit P  leave out entries below P percent\n"
@@ -86,12 +88,15 @@ static int choose_keys(struct report *r, char *list)
 	r->nr_keys = 0;
 	for (word = strtok_r(list, ", ", &save); word && !ret; word = strtok_r(NULL, ", ", &save))
 		ret = add_key(r, word);
-	return ret || r->nr_keys ? ret : cli_error("--sort needs at least one of comm, dso, symbol, pid, tid, cpu");
+	return ret || r->nr_keys
+		       ? ret
+		       : cli_error("--sort needs at least one of comm, dso, symbol, pid, tid, cpu");
 }
 
 static int choose_graph(struct report *r, const char *kind)
 {
-	static const char *const kinds[] = {[GRAPH_NONE] = "none", [GRAPH_CALLER] = "caller", [GRAPH_CALLEE] = "callee"};
+	static const char *const kinds[] = {
+		[GRAPH_NONE] = "none", [GRAPH_CALLER] = "caller", [GRAPH_CALLEE] = "callee"};
 
 	for (int k = GRAPH_NONE; k <= GRAPH_CALLEE; k++)
 		if (!strcmp(kind, kinds[k])) {
@@ -111,7 +116,15 @@ static int choose_limit(struct report *r, const char *text)
 	return 0;
 }
 
-enum { OPT_CHILDREN = 256, OPT_NO_CHILDREN, OPT_INLINE, OPT_NO_INLINE, OPT_LIMIT, OPT_STDIO, OPT_JSON };
+enum {
+	OPT_CHILDREN = 256,
+	OPT_NO_CHILDREN,
+	OPT_INLINE,
+	OPT_NO_INLINE,
+	OPT_LIMIT,
+	OPT_STDIO,
+	OPT_JSON
+};
 
 static int take_option(struct report *r, int c, const char **path)
 {
@@ -373,7 +386,8 @@ struct layout {
 	int width[PROFILE_KEYS];
 };
 
-static void measure(const struct report *r, const struct profile_entry *const *v, size_t n, struct layout *l)
+static void measure(const struct report *r, const struct profile_entry *const *v, size_t n,
+		    struct layout *l)
 {
 	char text[512];
 
@@ -417,7 +431,8 @@ static void print_titles(const struct report *r, const struct layout *l)
 	printf("\n#\n");
 }
 
-static void print_entry(const struct report *r, const struct layout *l, const struct profile_entry *e, uint64_t whole)
+static void print_entry(const struct report *r, const struct layout *l,
+			const struct profile_entry *e, uint64_t whole)
 {
 	char text[512];
 
@@ -436,7 +451,8 @@ static void print_entry(const struct report *r, const struct layout *l, const st
 	putchar('\n');
 }
 
-static bool shown(const struct report *r, const struct profile_entry *e, bool children, uint64_t whole)
+static bool shown(const struct report *r, const struct profile_entry *e, bool children,
+		  uint64_t whole)
 {
 	return percent(children ? e->total : e->self, whole) >= r->limit;
 }
@@ -455,7 +471,8 @@ static void print_event(const struct report *r, size_t i)
 	size_t n;
 
 	v = profile_aggregate_sort(r->sums[i], &n);
-	printf("# Samples: %" PRIu64 "  of event '%s' (%s)\n", profile_aggregate_samples(r->sums[i]), ev->name,
+	printf("# Samples: %" PRIu64 "  of event '%s' (%s)\n",
+	       profile_aggregate_samples(r->sums[i]), ev->name,
 	       quipu_exactness_name(ev->exactness));
 	printf("# Event count (approx.): %" PRIu64 "\n#\n", whole);
 	measure(r, v, n, &l);
@@ -531,9 +548,11 @@ static void print_text(const struct report *r)
 		if (profile_aggregate_samples(r->sums[i]) || r->nr_events == 1)
 			print_event(r, i);
 	if (perfdata_malformed(r->profile.data))
-		printf("# %zu damaged records were left out\n", perfdata_malformed(r->profile.data));
+		printf("# %zu damaged records were left out\n",
+		       perfdata_malformed(r->profile.data));
 	if (perfdata_unknown_ids(r->profile.data))
-		printf("# %zu records of unknown events were left out\n", perfdata_unknown_ids(r->profile.data));
+		printf("# %zu records of unknown events were left out\n",
+		       perfdata_unknown_ids(r->profile.data));
 }
 
 /* ---- JSON ---- */
@@ -564,7 +583,8 @@ static void set_key(json_t *o, const struct profile_entry *e, enum profile_key k
 		json_object_set_new(o, "comm", json_text(e->comm));
 		break;
 	case PROFILE_KEY_OBJECT:
-		json_object_set_new(o, "dso", json_text(e->frame.object ? e->frame.object->path : NULL));
+		json_object_set_new(o, "dso",
+				    json_text(e->frame.object ? e->frame.object->path : NULL));
 		break;
 	case PROFILE_KEY_SYMBOL:
 		function_text(&e->frame, text, sizeof(text));
@@ -577,14 +597,18 @@ static void set_key(json_t *o, const struct profile_entry *e, enum profile_key k
 		json_object_set_new(o, "tid", json_integer(e->tid));
 		break;
 	case PROFILE_KEY_CPU:
-		json_object_set_new(o, "cpu", e->cpu == PROFILE_CPU_NONE ? json_null() : json_integer(e->cpu));
+		json_object_set_new(
+			o, "cpu", e->cpu == PROFILE_CPU_NONE ? json_null() : json_integer(e->cpu));
 		break;
 	case PROFILE_KEYS:
 		break;
 	}
 }
 
-/* Depth first without recursion would need a parent link; JSON of a chain nests as deep as the chain anyway. */
+/*
+ * Depth first without recursion would need a parent link; JSON of a chain nests as deep as the
+ * chain anyway.
+ */
 static json_t *json_nodes(const struct profile_node *n)
 {
 	json_t *list = json_array();
@@ -595,7 +619,8 @@ static json_t *json_nodes(const struct profile_node *n)
 
 		function_text(&n->frame, text, sizeof(text));
 		json_object_set_new(o, "symbol", json_text(text));
-		json_object_set_new(o, "dso", json_text(n->frame.object ? n->frame.object->path : NULL));
+		json_object_set_new(o, "dso",
+				    json_text(n->frame.object ? n->frame.object->path : NULL));
 		json_object_set_new(o, "period", json_integer((json_int_t)n->total));
 		json_object_set_new(o, "self", json_integer((json_int_t)n->own));
 		if (n->child)
@@ -605,7 +630,8 @@ static json_t *json_nodes(const struct profile_node *n)
 	return list;
 }
 
-static json_t *json_entry(const struct report *r, const struct profile_entry *e, bool children, uint64_t whole)
+static json_t *json_entry(const struct report *r, const struct profile_entry *e, bool children,
+			  uint64_t whole)
 {
 	json_t *o = json_object();
 
@@ -636,7 +662,8 @@ static json_t *json_event(const struct report *r, size_t i)
 			json_array_append_new(list, json_entry(r, v[k], children, whole));
 	json_object_set_new(o, "event", json_text(ev->name));
 	json_object_set_new(o, "class", json_string(quipu_exactness_name(ev->exactness)));
-	json_object_set_new(o, "samples", json_integer((json_int_t)profile_aggregate_samples(r->sums[i])));
+	json_object_set_new(o, "samples",
+			    json_integer((json_int_t)profile_aggregate_samples(r->sums[i])));
 	json_object_set_new(o, "lost", json_integer((json_int_t)r->lost[i]));
 	json_object_set_new(o, "period", json_integer((json_int_t)whole));
 	json_object_set_new(o, "entries", list);
@@ -695,8 +722,10 @@ int cmd_report(int argc, char **argv)
 		{"help", no_argument, NULL, 'h'},
 		{0},
 	};
-	struct report r = {.keys = {PROFILE_KEY_COMM, PROFILE_KEY_OBJECT, PROFILE_KEY_SYMBOL}, .nr_keys = 3,
-			   .children = -1, .graph = -1};
+	struct report r = {.keys = {PROFILE_KEY_COMM, PROFILE_KEY_OBJECT, PROFILE_KEY_SYMBOL},
+			   .nr_keys = 3,
+			   .children = -1,
+			   .graph = -1};
 	const char *path = "perf.data";
 	int c, ret = 0;
 
@@ -709,7 +738,8 @@ int cmd_report(int argc, char **argv)
 		ret = take_option(&r, c, &path);
 	}
 	if (!ret && optind < argc)
-		ret = cli_error("report takes no argument '%s'; a recording is named with -i", argv[optind]);
+		ret = cli_error("report takes no argument '%s'; a recording is named with -i",
+				argv[optind]);
 	if (!ret)
 		ret = run(&r, path);
 	for (size_t i = 0; r.sums && i < r.nr_events; i++)

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * quipu script: the samples of perf.data one by one, in the text layout of `perf script` (Linux 6.1), which
- * stackcollapse-perf.pl, speedscope and many others read. Inlined functions are not expanded; no Python or Perl.
+ * quipu script: the samples of perf.data one by one, in the text layout of `perf script` (Linux
+ * 6.1), which stackcollapse-perf.pl, speedscope and many others read. Inlined functions are not
+ * expanded; no Python or Perl.
  */
 #include <errno.h>
 #include <getopt.h>
@@ -33,18 +34,27 @@ enum field {
 	FIELDS
 };
 
-/* @needs: the sample_type bit without which there is nothing to print; 0 for names made from other things. */
+/*
+ * @needs: the sample_type bit without which there is nothing to print; 0 for names made from other
+ * things.
+ */
 static const struct {
 	const char *name;
 	uint64_t needs;
 	bool usual;
 } fields[FIELDS] = {
-	[FIELD_COMM] = {"comm", PERF_SAMPLE_TID, true},	  [FIELD_PID] = {"pid", PERF_SAMPLE_TID, false},
-	[FIELD_TID] = {"tid", PERF_SAMPLE_TID, true},	  [FIELD_CPU] = {"cpu", PERF_SAMPLE_CPU, true},
-	[FIELD_TIME] = {"time", PERF_SAMPLE_TIME, true},  [FIELD_PERIOD] = {"period", 0, true},
-	[FIELD_EVENT] = {"event", 0, true},		  [FIELD_ADDR] = {"addr", PERF_SAMPLE_ADDR, false},
-	[FIELD_WEIGHT] = {"weight", PERF_SAMPLE_WEIGHT, false}, [FIELD_IP] = {"ip", PERF_SAMPLE_IP, true},
-	[FIELD_SYM] = {"sym", PERF_SAMPLE_IP, true},	  [FIELD_SYMOFF] = {"symoff", PERF_SAMPLE_IP, true},
+	[FIELD_COMM] = {"comm", PERF_SAMPLE_TID, true},
+	[FIELD_PID] = {"pid", PERF_SAMPLE_TID, false},
+	[FIELD_TID] = {"tid", PERF_SAMPLE_TID, true},
+	[FIELD_CPU] = {"cpu", PERF_SAMPLE_CPU, true},
+	[FIELD_TIME] = {"time", PERF_SAMPLE_TIME, true},
+	[FIELD_PERIOD] = {"period", 0, true},
+	[FIELD_EVENT] = {"event", 0, true},
+	[FIELD_ADDR] = {"addr", PERF_SAMPLE_ADDR, false},
+	[FIELD_WEIGHT] = {"weight", PERF_SAMPLE_WEIGHT, false},
+	[FIELD_IP] = {"ip", PERF_SAMPLE_IP, true},
+	[FIELD_SYM] = {"sym", PERF_SAMPLE_IP, true},
+	[FIELD_SYMOFF] = {"symoff", PERF_SAMPLE_IP, true},
 	[FIELD_DSO] = {"dso", PERF_SAMPLE_IP, true},
 };
 
@@ -63,7 +73,8 @@ static const char usage[] =
 	"usage: quipu script [-i FILE] [-F FIELDS] [--ns]\n\n"
 	"Prints the samples of a recording one by one, as `perf script` does.\n\n"
 	"  -i, --input FILE    recording to read [perf.data]\n"
-	"  -F, --fields LIST   what to print: comm,pid,tid,cpu,time,period,event,addr,weight,ip,sym,symoff,dso\n"
+	"  -F, --fields LIST   what to print: "
+	"comm,pid,tid,cpu,time,period,event,addr,weight,ip,sym,symoff,dso\n"
 	"                      (+NAME adds to the usual ones, -NAME takes away)\n"
 	"      --ns            times with nanoseconds\n\n"
 	"Flame graph: quipu script | stackcollapse-perf.pl | flamegraph.pl > out.svg\n";
@@ -97,8 +108,10 @@ static int choose_fields(struct script *s, char *list)
 		int f = find_field(word);
 
 		if (f < 0)
-			return cli_error("no field '%s'; there are comm, pid, tid, cpu, time, period, event, addr, weight, "
-					 "ip, sym, symoff, dso", word);
+			return cli_error("no field '%s'; there are comm, pid, tid, cpu, time, "
+					 "period, event, addr, weight, "
+					 "ip, sym, symoff, dso",
+					 word);
 		s->chosen = sign == '+' ? s->chosen | 1u << f : s->chosen & ~(1u << f);
 	}
 	return s->chosen ? 0 : cli_error("no field left to print; name some with -F");
@@ -109,7 +122,8 @@ static bool shows(const struct script *s, const struct perfdata_event *ev, enum 
 	return s->chosen >> f & 1 && (!fields[f].needs || ev->attr.sample_type & fields[f].needs);
 }
 
-static void print_who(struct script *s, const struct perfdata_event *ev, const struct profile_record *r)
+static void print_who(struct script *s, const struct perfdata_event *ev,
+		      const struct profile_record *r)
 {
 	bool pid = shows(s, ev, FIELD_PID), tid = shows(s, ev, FIELD_TID);
 
@@ -134,12 +148,14 @@ static void print_time(const struct script *s, uint64_t time)
 		printf("%5" PRIu64 ".%09" PRIu64 ": ", time / 1000000000, time % 1000000000);
 		return;
 	}
-	snprintf(text, sizeof(text), "%" PRIu64 ".%06" PRIu64, time / 1000000000, time % 1000000000 / 1000);
+	snprintf(text, sizeof(text), "%" PRIu64 ".%06" PRIu64, time / 1000000000,
+		 time % 1000000000 / 1000);
 	printf("%12s: ", text);
 }
 
 /* symbol+offset (object) */
-static void print_function(const struct script *s, const struct perfdata_event *ev, const struct profile_frame *f)
+static void print_function(const struct script *s, const struct perfdata_event *ev,
+			   const struct profile_frame *f)
 {
 	if (shows(s, ev, FIELD_SYM)) {
 		printf(" %s", f->symbol ? f->symbol->name : "[unknown]");
@@ -151,7 +167,8 @@ static void print_function(const struct script *s, const struct perfdata_event *
 }
 
 /* perf shows chains by address in the object's file, where it knows the object. */
-static void print_chain(struct script *s, const struct perfdata_event *ev, const struct profile_record *r)
+static void print_chain(struct script *s, const struct perfdata_event *ev,
+			const struct profile_record *r)
 {
 	size_t n = profile_frames(s->profile.maps, r, false, s->frames, PROFILE_FRAMES_MAX);
 
@@ -165,7 +182,8 @@ static void print_chain(struct script *s, const struct perfdata_event *ev, const
 	}
 }
 
-static void print_ip(struct script *s, const struct perfdata_event *ev, const struct profile_record *r)
+static void print_ip(struct script *s, const struct perfdata_event *ev,
+		     const struct profile_record *r)
 {
 	struct profile_frame f[1];
 
@@ -204,7 +222,8 @@ static int take_record(void *arg, const struct profile_record *r)
 {
 	struct script *s = arg;
 
-	return r->type == PERF_RECORD_SAMPLE ? print_sample(s, r) : profile_maps_record(s->profile.maps, r);
+	return r->type == PERF_RECORD_SAMPLE ? print_sample(s, r)
+					     : profile_maps_record(s->profile.maps, r);
 }
 
 /* A field asked for by name that no event has would leave silent gaps. */
@@ -216,7 +235,8 @@ static int check_fields(const struct script *s)
 		for (size_t i = 0; i < s->nr_events; i++)
 			there |= shows(s, &s->events[i], (enum field)f);
 		if (s->explicit_fields && s->chosen >> f & 1 && !there)
-			return cli_error("these samples have no field '%s': it was not recorded", fields[f].name);
+			return cli_error("these samples have no field '%s': it was not recorded",
+					 fields[f].name);
 	}
 	return 0;
 }
@@ -244,19 +264,17 @@ static int run(struct script *s, const char *path)
 	if (r)
 		return cli_error("out of memory");
 	if (perfdata_malformed(s->profile.data))
-		fprintf(stderr, "quipu: %zu damaged records were left out\n", perfdata_malformed(s->profile.data));
+		fprintf(stderr, "quipu: %zu damaged records were left out\n",
+			perfdata_malformed(s->profile.data));
 	return 0;
 }
 
 int cmd_script(int argc, char **argv)
 {
 	static const struct option longs[] = {
-		{"input", required_argument, NULL, 'i'},
-		{"fields", required_argument, NULL, 'F'},
-		{"ns", no_argument, NULL, 'n'},
-		{"no-inline", no_argument, NULL, 'I'},
-		{"help", no_argument, NULL, 'h'},
-		{0},
+		{"input", required_argument, NULL, 'i'}, {"fields", required_argument, NULL, 'F'},
+		{"ns", no_argument, NULL, 'n'},		 {"no-inline", no_argument, NULL, 'I'},
+		{"help", no_argument, NULL, 'h'},	 {0},
 	};
 	struct script s = {.chosen = usual_fields()};
 	const char *path = "perf.data";
@@ -285,7 +303,8 @@ int cmd_script(int argc, char **argv)
 		}
 	}
 	if (!r && optind < argc)
-		r = cli_error("script takes no argument '%s'; a recording is named with -i", argv[optind]);
+		r = cli_error("script takes no argument '%s'; a recording is named with -i",
+			      argv[optind]);
 	if (!r)
 		r = run(&s, path);
 	profile_close(&s.profile);

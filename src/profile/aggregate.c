@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Sums of samples. Entries in a hash table over the chosen keys; chains in first-child, next-sibling trees. */
+/*
+ * Sums of samples. Entries in a hash table over the chosen keys; chains in first-child,
+ * next-sibling trees.
+ */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -70,14 +73,19 @@ void profile_aggregate_free(struct profile_aggregate *a)
 
 /* ---- frames ---- */
 
-static void add_frame(struct profile_frame *f, const struct profile_place *p, const struct profile_symbol *symbol)
+static void add_frame(struct profile_frame *f, const struct profile_place *p,
+		      const struct profile_symbol *symbol)
 {
-	*f = (struct profile_frame){.object = p->object, .symbol = symbol, .ip = p->ip, .addr = p->addr,
-				    .offset = p->offset, .level = p->level};
+	*f = (struct profile_frame){.object = p->object,
+				    .symbol = symbol,
+				    .ip = p->ip,
+				    .addr = p->addr,
+				    .offset = p->offset,
+				    .level = p->level};
 }
 
-static size_t add_place(struct profile_maps *maps, uint32_t pid, unsigned mode, uint64_t ip, bool inlines,
-			struct profile_frame *f, size_t room)
+static size_t add_place(struct profile_maps *maps, uint32_t pid, unsigned mode, uint64_t ip,
+			bool inlines, struct profile_frame *f, size_t room)
 {
 	const struct profile_symbol *const *in = NULL;
 	struct profile_place p;
@@ -93,7 +101,10 @@ static size_t add_place(struct profile_maps *maps, uint32_t pid, unsigned mode, 
 	return n;
 }
 
-/* A marker in a chain says of what mode the addresses behind it are; 0 for those that no mode of ours fits. */
+/*
+ * A marker in a chain says of what mode the addresses behind it are; 0 for those that no mode of
+ * ours fits.
+ */
 static unsigned marker_mode(uint64_t marker)
 {
 	switch (marker) {
@@ -108,8 +119,8 @@ static unsigned marker_mode(uint64_t marker)
 	}
 }
 
-size_t profile_frames(struct profile_maps *maps, const struct profile_record *r, bool inlines, struct profile_frame *f,
-		      size_t max)
+size_t profile_frames(struct profile_maps *maps, const struct profile_record *r, bool inlines,
+		      struct profile_frame *f, size_t max)
 {
 	unsigned mode = r->misc & PERF_RECORD_MISC_CPUMODE_MASK;
 	size_t n = 0;
@@ -123,7 +134,8 @@ size_t profile_frames(struct profile_maps *maps, const struct profile_record *r,
 			n += add_place(maps, r->pid, mode, ip, inlines, f + n, max - n);
 	}
 	if (!n)
-		n = add_place(maps, r->pid, r->misc & PERF_RECORD_MISC_CPUMODE_MASK, r->sample.ip, inlines, f, max);
+		n = add_place(maps, r->pid, r->misc & PERF_RECORD_MISC_CPUMODE_MASK, r->sample.ip,
+			      inlines, f, max);
 	return n;
 }
 
@@ -148,8 +160,9 @@ static uint64_t mix(uint64_t h, uint64_t v)
 }
 
 /* An entry with the fields that are no key left at 0, so that equal keys are equal entries. */
-static void make_key(const struct profile_aggregate *a, const char *comm, const struct profile_record *r,
-		     const struct profile_frame *f, struct profile_entry *key)
+static void make_key(const struct profile_aggregate *a, const char *comm,
+		     const struct profile_record *r, const struct profile_frame *f,
+		     struct profile_entry *key)
 {
 	memset(key, 0, sizeof(*key));
 	if (keyed(a, PROFILE_KEY_COMM))
@@ -182,8 +195,8 @@ static uint64_t hash_key(const struct profile_entry *k)
 
 static bool same_key(const struct profile_entry *a, const struct profile_entry *b)
 {
-	return a->comm == b->comm && same_function(&a->frame, &b->frame) && a->pid == b->pid && a->tid == b->tid &&
-	       a->cpu == b->cpu;
+	return a->comm == b->comm && same_function(&a->frame, &b->frame) && a->pid == b->pid &&
+	       a->tid == b->tid && a->cpu == b->cpu;
 }
 
 static int grow_table(struct profile_aggregate *a)
@@ -212,7 +225,8 @@ static struct profile_entry *add_entry(struct profile_aggregate *a, const struct
 
 	if (a->n == a->room) {
 		size_t room = a->room ? 2 * a->room : 256;
-		struct profile_entry **v = realloc(a->entries, room * sizeof(struct profile_entry *));
+		struct profile_entry **v =
+			realloc(a->entries, room * sizeof(struct profile_entry *));
 
 		if (!v)
 			return NULL;
@@ -260,7 +274,8 @@ static struct profile_node *node(struct profile_node **list, const struct profil
 	return n;
 }
 
-static int add_chain(struct profile_entry *e, const struct profile_frame *f, size_t n, uint64_t period)
+static int add_chain(struct profile_entry *e, const struct profile_frame *f, size_t n,
+		     uint64_t period)
 {
 	struct profile_node **list = &e->chains, *last = NULL;
 
@@ -288,7 +303,8 @@ static void reverse(struct profile_frame *f, size_t n)
 }
 
 /* Every function of the chain, once: the sample's period is also its. */
-static int add_children(struct profile_aggregate *a, const char *comm, const struct profile_record *r, size_t n)
+static int add_children(struct profile_aggregate *a, const char *comm,
+			const struct profile_record *r, size_t n)
 {
 	for (size_t i = 0; i < n; i++) {
 		struct profile_entry key, *e;
@@ -307,7 +323,8 @@ static int add_children(struct profile_aggregate *a, const char *comm, const str
 	return 0;
 }
 
-int profile_aggregate_sample(struct profile_aggregate *a, struct profile_maps *maps, const struct profile_record *r)
+int profile_aggregate_sample(struct profile_aggregate *a, struct profile_maps *maps,
+			     const struct profile_record *r)
 {
 	size_t n = profile_frames(maps, r, a->opt.inlines, a->frames, PROFILE_FRAMES_MAX);
 	const char *comm = profile_maps_comm(maps, r->pid, r->tid);
@@ -354,7 +371,8 @@ static int by_frame(const struct profile_frame *a, const struct profile_frame *b
 
 static int by_weight(const void *x, const void *y)
 {
-	const struct profile_entry *a = *(struct profile_entry *const *)x, *b = *(struct profile_entry *const *)y;
+	const struct profile_entry *a = *(struct profile_entry *const *)x,
+				   *b = *(struct profile_entry *const *)y;
 	int r;
 
 	if (a->total != b->total)
@@ -373,7 +391,8 @@ static int by_weight(const void *x, const void *y)
 
 static int by_total(const void *x, const void *y)
 {
-	const struct profile_node *a = *(struct profile_node *const *)x, *b = *(struct profile_node *const *)y;
+	const struct profile_node *a = *(struct profile_node *const *)x,
+				  *b = *(struct profile_node *const *)y;
 
 	if (a->total != b->total)
 		return a->total > b->total ? -1 : 1;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Samples added up: entries by command, object, symbol, pid, tid, cpu; with call chains also what each function's
- * callees took (children) and a tree of the chains. Weights are periods. One aggregate per event.
+ * Samples added up: entries by command, object, symbol, pid, tid, cpu; with call chains also what
+ * each function's callees took (children) and a tree of the chains. Weights are periods. One
+ * aggregate per event.
  */
 #ifndef QUIPU_PROFILE_AGGREGATE_H
 #define QUIPU_PROFILE_AGGREGATE_H
@@ -43,17 +44,17 @@ struct profile_entry {
 	uint32_t pid, tid, cpu;
 	uint64_t self, total; /* total: with children */
 	uint64_t samples;
-	struct profile_node *chains; /* children of the (nameless) root, largest first after profile_aggregate_sort */
+	struct profile_node *chains; /* first of the roots; sorted by profile_aggregate_sort */
 	uint64_t chained;	     /* period of the chains in the tree */
 	uint64_t last_sample;	     /* a function that is twice in a chain counts once */
 };
 
 struct profile_options {
-	unsigned keys;	 /* bit k: enum profile_key */
-	bool children;	 /* add callees to their callers */
-	bool chains;	 /* keep trees of chains */
-	bool callee;	 /* innermost frame first in the trees; else outermost first */
-	bool inlines;	 /* inlined functions are functions */
+	unsigned keys; /* bit k: enum profile_key */
+	bool children; /* add callees to their callers */
+	bool chains;   /* keep trees of chains */
+	bool callee;   /* innermost frame first in the trees; else outermost first */
+	bool inlines;  /* inlined functions are functions */
 };
 
 struct profile_aggregate;
@@ -61,7 +62,8 @@ struct profile_aggregate;
 struct profile_aggregate *profile_aggregate_new(const struct profile_options *);
 void profile_aggregate_free(struct profile_aggregate *);
 /* Take a sample, with the maps as they were at its time. 0 or -ENOMEM. */
-int profile_aggregate_sample(struct profile_aggregate *, struct profile_maps *, const struct profile_record *);
+int profile_aggregate_sample(struct profile_aggregate *, struct profile_maps *,
+			     const struct profile_record *);
 /* Sorted: largest first (with children: by total); ties by name. Call when all samples are in. */
 const struct profile_entry *const *profile_aggregate_sort(struct profile_aggregate *, size_t *n);
 uint64_t profile_aggregate_period(const struct profile_aggregate *);
@@ -69,11 +71,12 @@ uint64_t profile_aggregate_samples(const struct profile_aggregate *);
 bool profile_aggregate_has_chains(const struct profile_aggregate *);
 
 /*
- * profile_frames - the frames of a sample, innermost first: its call chain, or where it has none the sampled address
- *	alone. With @inlines each is preceded by the functions inlined there. At most @max. Their number.
+ * profile_frames - the frames of a sample, innermost first: its call chain, or where it has none
+ *	the sampled address alone. With @inlines each is preceded by the functions inlined there. At
+ *	most @max. Their number.
  */
-size_t profile_frames(struct profile_maps *, const struct profile_record *, bool inlines, struct profile_frame *,
-		      size_t max);
+size_t profile_frames(struct profile_maps *, const struct profile_record *, bool inlines,
+		      struct profile_frame *, size_t max);
 #define PROFILE_FRAMES_MAX 16384
 
 #endif

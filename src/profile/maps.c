@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Threads and mappings, kept in trees by id; a process's mappings sorted by address and never overlapping. */
+/*
+ * Threads and mappings, kept in trees by id; a process's mappings sorted by address and never
+ * overlapping.
+ */
 #include <errno.h>
 #include <search.h>
 #include <stdio.h>
@@ -253,7 +256,7 @@ int profile_maps_record(struct profile_maps *m, const struct profile_record *r)
 		return take_comm(m, r);
 	case PERF_RECORD_FORK:
 		return take_fork(m, r);
-	default: /* EXIT: samples of the same moment may follow; the ids are taken anew by the next FORK */
+	default: /* EXIT: samples of that moment may follow; the next FORK takes the ids anew */
 		return 0;
 	}
 }
@@ -273,14 +276,16 @@ const char *profile_maps_comm(struct profile_maps *m, uint32_t pid, uint32_t tid
 	return name ? name : "?";
 }
 
-void profile_maps_resolve(struct profile_maps *m, uint32_t pid, unsigned cpumode, uint64_t ip, struct profile_place *out)
+void profile_maps_resolve(struct profile_maps *m, uint32_t pid, unsigned cpumode, uint64_t ip,
+			  struct profile_place *out)
 {
 	static const char levels[] = "?k.Hgu??";
 	bool kernel = cpumode == PERF_RECORD_MISC_KERNEL;
 	struct process *p = process(m, kernel ? KERNEL_PID : pid, false);
 	size_t at;
 
-	*out = (struct profile_place){.ip = ip, .offset = ip, .addr = ip, .level = levels[cpumode & 7]};
+	*out = (struct profile_place){
+		.ip = ip, .offset = ip, .addr = ip, .level = levels[cpumode & 7]};
 	/* The hypervisor's and another guest's addresses are not of this address space. */
 	if (!p || (cpumode != PERF_RECORD_MISC_USER && !kernel))
 		return;

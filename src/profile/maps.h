@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Who is who and what lies where: names of threads and mappings of processes, as records (oldest first) tell of them.
- * The state is that of the record given last; a sample is resolved before later records are given.
+ * Who is who and what lies where: names of threads and mappings of processes, as records (oldest
+ * first) tell of them. The state is that of the record given last; a sample is resolved before
+ * later records are given.
  */
 #ifndef QUIPU_PROFILE_MAPS_H
 #define QUIPU_PROFILE_MAPS_H
@@ -28,6 +29,7 @@ int profile_maps_record(struct profile_maps *, const struct profile_record *);
 /* The name of a thread, interned; ":TID" when no record told it. */
 const char *profile_maps_comm(struct profile_maps *, uint32_t pid, uint32_t tid);
 /* @cpumode: PERF_RECORD_MISC_CPUMODE bits of a sample, or what a call chain's marker said. */
-void profile_maps_resolve(struct profile_maps *, uint32_t pid, unsigned cpumode, uint64_t ip, struct profile_place *);
+void profile_maps_resolve(struct profile_maps *, uint32_t pid, unsigned cpumode, uint64_t ip,
+			  struct profile_place *);
 
 #endif

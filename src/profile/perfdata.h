@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * perf.data: the file of `perf record`, written so that the stock perf reads it, and read whoever wrote it.
+ * perf.data: the file of `perf record`, written so that the stock perf reads it, and read whoever
+ * wrote it.
  *
- * Format: tools/perf/Documentation/perf.data-file-format.txt of Linux 6.1 (magic PERFILE2, seekable layout), records as
- * in the perf ABI sheet A15/A16. Not done: pipe mode, the directory format, AUX area data, files of the other byte
- * order; the reader refuses each with its reason.
+ * Format: tools/perf/Documentation/perf.data-file-format.txt of Linux 6.1 (magic PERFILE2, seekable
+ * layout), records as in the perf ABI sheet A15/A16. Not done: pipe mode, the directory format, AUX
+ * area data, files of the other byte order; the reader refuses each with its reason.
  */
 #ifndef QUIPU_PROFILE_PERFDATA_H
 #define QUIPU_PROFILE_PERFDATA_H
@@ -43,8 +44,8 @@ struct perfdata_info {
 	const char *arch;      /* of the guest: "riscv64" */
 	const char *cpudesc;
 	const char *cpuid;
-	const char *machine;   /* quipu's name of it; kept in quipu's own section */
-	char *const *cmdline;  /* NULL-terminated */
+	const char *machine;  /* quipu's name of it; kept in quipu's own section */
+	char *const *cmdline; /* NULL-terminated */
 	uint32_t cpus, cpus_online;
 	uint64_t memory_kb;
 	const struct perfdata_cpu *topology; /* @cpus of them, or NULL */
@@ -53,27 +54,33 @@ struct perfdata_info {
 };
 
 /*
- * perfdata_create - start a file that will be called @path. Until perfdata_finish it has no name, or a temporary one
- * in the same folder, so that nothing ever looks like a whole perf.data that is not. "-" and other pipes are refused;
- * a character device (/dev/null) is written to directly. NULL with @err.
+ * perfdata_create - start a file that will be called @path. Until perfdata_finish it has no name,
+ *	or a temporary one in the same folder, so that nothing ever looks like a whole perf.data
+ *	that is not. "-" and other pipes are refused; a character device (/dev/null) is written to
+ *	directly. NULL with @err.
  *
- * perfdata_add_event - the next event of the file; all events come before the first record. @ids: of every descriptor
- *	opened for it (inherited clones share their parent's id). 0, -ENOMEM, -EBUSY (records were written already).
+ * perfdata_add_event - the next event of the file; all events come before the first record. @ids:
+ *	of every descriptor opened for it (inherited clones share their parent's id). 0, -ENOMEM,
+ *	-EBUSY (records were written already).
  *
- * perfdata_append - whole records, straight from a ring (which may wrap: call it once for each part after joining the
- *	record that wraps). 0, -EINVAL when @data is not a sequence of whole records, or the errno of the write.
- *	After a failed write every further call returns the same error, and perfdata_finish tells it.
- * perfdata_round - all rings were drained once (PERF_RECORD_FINISHED_ROUND): records that follow are not older than
- *	those before the previous round. Lets perf sort in pieces; a file without rounds is right too.
- * perfdata_comm, perfdata_mmap2 - synthesised records of what was there before sampling began: time 0.
+ * perfdata_append - whole records, straight from a ring (which may wrap: call it once for each part
+ *	after joining the record that wraps). 0, -EINVAL when @data is not a sequence of whole
+ *	records, or the errno of the write. After a failed write every further call returns the same
+ *	error, and perfdata_finish tells it.
+ * perfdata_round - all rings were drained once (PERF_RECORD_FINISHED_ROUND): records that follow
+ *	are not older than those before the previous round. Lets perf sort in pieces; a file without
+ *	rounds is right too.
+ * perfdata_comm, perfdata_mmap2 - synthesised records of what was there before sampling began: time
+ *	0.
  *
- * perfdata_finish - header, features and build ids of the mapped ELF files; the file gets its name (an existing
- *	@path becomes @path.old, as perf does). Frees the writer in any case. 0 or -errno with @err; then no file is left.
+ * perfdata_finish - header, features and build ids of the mapped ELF files; the file gets its name
+ *	(an existing @path becomes @path.old, as perf does). Frees the writer in any case. 0 or
+ *	-errno with @err; then no file is left.
  * perfdata_abort - throw the file away. NULL is fine.
  */
 struct perfdata_writer *perfdata_create(const char *path, struct perfdata_error *err);
-int perfdata_add_event(struct perfdata_writer *, const struct quipu_attr *, const uint64_t *ids, size_t nr_ids,
-		       const char *name, enum quipu_exactness);
+int perfdata_add_event(struct perfdata_writer *, const struct quipu_attr *, const uint64_t *ids,
+		       size_t nr_ids, const char *name, enum quipu_exactness);
 int perfdata_append(struct perfdata_writer *, const void *data, size_t len);
 int perfdata_round(struct perfdata_writer *);
 int perfdata_comm(struct perfdata_writer *, uint32_t pid, uint32_t tid, const char *comm);
@@ -86,7 +93,8 @@ struct perfdata_mapping {
 	const char *name;
 };
 int perfdata_mmap2(struct perfdata_writer *, const struct perfdata_mapping *);
-int perfdata_finish(struct perfdata_writer *, const struct perfdata_info *, struct perfdata_error *err);
+int perfdata_finish(struct perfdata_writer *, const struct perfdata_info *,
+		    struct perfdata_error *err);
 void perfdata_abort(struct perfdata_writer *);
 /* Bytes and samples written so far: for the progress line. */
 uint64_t perfdata_bytes(const struct perfdata_writer *);
@@ -100,7 +108,7 @@ struct perfdata_event {
 	struct quipu_attr attr;
 	uint64_t *ids;
 	size_t nr_ids;
-	char *name;		      /* never NULL: made from type and config where the file has none */
+	char *name; /* never NULL: made from type and config where the file has none */
 	enum quipu_exactness exactness; /* QUIPU_HOST for a file that perf wrote */
 };
 
@@ -127,19 +135,21 @@ struct perfdata_features {
 };
 
 /*
- * perfdata_open - read a file into memory and check it: header, events, features, and the frame of every record. NULL
- * with @err (missing, not a perf.data, truncated, a form that is not read).
+ * perfdata_open - read a file into memory and check it: header, events, features, and the frame of
+ *	every record. NULL with @err (missing, not a perf.data, truncated, a form that is not read).
  *
  * perfdata_events - its events; at least one.
- * perfdata_each - call @fn for every record, oldest first (records without a time first, in file order); records of
- *	equal time keep their order in the file. A non-zero return of @fn ends the walk and is returned. A record whose
- *	body is malformed is counted in perfdata_malformed and skipped.
+ * perfdata_each - call @fn for every record, oldest first (records without a time first, in file
+ *	order); records of equal time keep their order in the file. A non-zero return of @fn ends
+ *	the walk and is returned. A record whose body is malformed is counted in perfdata_malformed
+ *	and skipped.
  */
 struct perfdata *perfdata_open(const char *path, struct perfdata_error *err);
 void perfdata_close(struct perfdata *);
 const struct perfdata_event *perfdata_events(const struct perfdata *, size_t *n);
 const struct perfdata_features *perfdata_features(const struct perfdata *);
-int perfdata_each(const struct perfdata *, int (*fn)(void *arg, const struct profile_record *), void *arg);
+int perfdata_each(const struct perfdata *, int (*fn)(void *arg, const struct profile_record *),
+		  void *arg);
 size_t perfdata_malformed(const struct perfdata *);
 size_t perfdata_unknown_ids(const struct perfdata *);
 

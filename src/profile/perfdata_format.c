@@ -14,7 +14,8 @@ static int by_id(const void *a, const void *b)
 {
 	const struct profile_id *x = a, *y = b;
 
-	return x->id != y->id ? (x->id < y->id ? -1 : 1) : (x->event > y->event) - (x->event < y->event);
+	return x->id != y->id ? (x->id < y->id ? -1 : 1)
+			      : (x->event > y->event) - (x->event < y->event);
 }
 
 int profile_ids_build(struct profile_ids *ids, const struct perfdata_event *ev, size_t n)
@@ -39,8 +40,8 @@ void profile_ids_free(struct profile_ids *ids)
 	*ids = (struct profile_ids){0};
 }
 
-bool profile_ids_event(const struct profile_ids *ids, const struct perfdata_event *ev, size_t n, const void *record,
-		       size_t *event)
+bool profile_ids_event(const struct profile_ids *ids, const struct perfdata_event *ev, size_t n,
+		       const void *record, size_t *event)
 {
 	size_t lo = 0, hi = ids->n;
 	uint64_t id;
@@ -65,8 +66,9 @@ bool profile_ids_event(const struct profile_ids *ids, const struct perfdata_even
 /* Where the id lies, as far as it depends on sample_type. */
 static uint64_t id_place(uint64_t type)
 {
-	const uint64_t fields = PERF_SAMPLE_IP | PERF_SAMPLE_TID | PERF_SAMPLE_TIME | PERF_SAMPLE_ADDR |
-				PERF_SAMPLE_ID | PERF_SAMPLE_STREAM_ID | PERF_SAMPLE_CPU;
+	const uint64_t fields = PERF_SAMPLE_IP | PERF_SAMPLE_TID | PERF_SAMPLE_TIME |
+				PERF_SAMPLE_ADDR | PERF_SAMPLE_ID | PERF_SAMPLE_STREAM_ID |
+				PERF_SAMPLE_CPU;
 
 	return type & PERF_SAMPLE_IDENTIFIER ? PERF_SAMPLE_IDENTIFIER : type & fields;
 }

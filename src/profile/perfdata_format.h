@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * What writer and reader of perf.data share: the places and numbers of the format (Linux 6.1,
- * tools/perf/Documentation/perf.data-file-format.txt), the table of event ids, and growing byte buffers.
+ * tools/perf/Documentation/perf.data-file-format.txt), the table of event ids, and growing byte
+ * buffers.
  *
- *	0	header: magic, size of header, size of a file attr, sections attrs, data, event types; 256 feature bits
+ *	0	header: magic, sizes of header and file attr, sections attrs, data, event types;
+ *		256 feature bits
  *	104	ids of all events, then the file attrs {perf_event_attr, section of its ids}
  *	...	data: records
- *	...	one section {offset, size} per feature bit set, in order of the bits; then their contents
+ *	...	a section {offset, size} per feature bit set, in order; then their contents
  */
 #ifndef QUIPU_PROFILE_PERFDATA_FORMAT_H
 #define QUIPU_PROFILE_PERFDATA_FORMAT_H
@@ -55,8 +57,9 @@ enum perfdata_feature {
 };
 
 /*
- * Quipu's section: "QUIPU\0\0\1", then blocks {u32 tag, u32 size, size bytes, padded to 8}. A reader skips tags that it
- * does not know, so more can be told later (names of hypervisor code, for one).
+ * Quipu's section: "QUIPU\0\0\1", then blocks {u32 tag, u32 size, size bytes, padded to 8}. A
+ * reader skips tags that it does not know, so more can be told later (names of hypervisor code, for
+ * one).
  */
 #define PERFDATA_QUIPU_MAGIC "QUIPU\0\0\1"
 enum perfdata_quipu_tag {
@@ -78,14 +81,15 @@ struct profile_ids {
 
 /*
  * profile_ids_build - from @n events. 0 or -ENOMEM.
- * profile_ids_event - the event of a whole record: by its id; the first for id 0 (synthesised) and where the file has
- *	one event or no ids. False: the id is nobody's.
- * profile_ids_agree - can the id of every record be found whatever event it is of? perf refuses files where not.
+ * profile_ids_event - the event of a whole record: by its id; the first for id 0 (synthesised) and
+ *	where the file has one event or no ids. False: the id is nobody's.
+ * profile_ids_agree - can the id of every record be found whatever event it is of? perf refuses
+ *	files where not.
  */
 int profile_ids_build(struct profile_ids *, const struct perfdata_event *, size_t n);
 void profile_ids_free(struct profile_ids *);
-bool profile_ids_event(const struct profile_ids *, const struct perfdata_event *, size_t n, const void *record,
-		       size_t *event);
+bool profile_ids_event(const struct profile_ids *, const struct perfdata_event *, size_t n,
+		       const void *record, size_t *event);
 bool profile_ids_agree(const struct perfdata_event *, size_t n);
 
 /* ---- buffers ---- */
@@ -105,6 +109,7 @@ void blob_string(struct blob *, const char *);
 void blob_free(struct blob *);
 
 /* Formats into @err and returns @code. */
-int perfdata_fail(struct perfdata_error *err, int code, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
+int perfdata_fail(struct perfdata_error *err, int code, const char *fmt, ...)
+	__attribute__((format(printf, 3, 4)));
 
 #endif

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The reader of perf.data (layout in perfdata_format.h). Every offset and size is held against the file before it is
- * used, and what is allocated is bounded by the file's own size (compressed records: by the size of perf's buffer).
+ * The reader of perf.data (layout in perfdata_format.h). Every offset and size is held against the
+ * file before it is used, and what is allocated is bounded by the file's own size (compressed
+ * records: by the size of perf's buffer).
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -19,8 +20,9 @@
 #include "profile/perfdata_format.h"
 
 /*
- * perf compresses what it finds in one ring mapping, whose size the file tells; 1 GiB is more than any mlock limit lets
- * a ring be. All in all, no recording is a five-hundredth of its records: that is a bomb.
+ * perf compresses what it finds in one ring mapping, whose size the file tells; 1 GiB is more than
+ * any mlock limit lets a ring be. All in all, no recording is a five-hundredth of its records: that
+ * is a bomb.
  */
 #define UNPACKED_RECORD_MAX (UINT64_C(1) << 30)
 #define UNPACKED_RATIO_MAX  512u
@@ -128,20 +130,28 @@ static int load(struct perfdata *d, const char *path, struct perfdata_error *err
 	struct stat st;
 
 	if (fd < 0 && errno == ENOENT)
-		return perfdata_fail(err, -ENOENT, "no file '%s'; `quipu record` writes one, -i names another", path);
+		return perfdata_fail(err, -ENOENT,
+				     "no file '%s'; `quipu record` writes one, -i names another",
+				     path);
 	if (fd < 0)
 		return perfdata_fail(err, -errno, "cannot read '%s': %s", path, strerror(errno));
 	if (fstat(fd, &st)) {
 		r = perfdata_fail(err, -errno, "cannot read '%s': %s", path, strerror(errno));
 	} else if (S_ISDIR(st.st_mode)) {
-		r = perfdata_fail(err, -EISDIR, "'%s' is a directory (perf record --threads); only single files are read", path);
+		r = perfdata_fail(
+			err, -EISDIR,
+			"'%s' is a directory (perf record --threads); only single files are read",
+			path);
 	} else if (!S_ISREG(st.st_mode)) {
-		r = perfdata_fail(err, -ESPIPE, "'%s' is not a regular file; save the recording to one first", path);
+		r = perfdata_fail(err, -ESPIPE,
+				  "'%s' is not a regular file; save the recording to one first",
+				  path);
 	} else {
 		d->size = (size_t)st.st_size;
 		d->file = malloc(d->size + 1);
 		if (!d->file)
-			r = perfdata_fail(err, -ENOMEM, "no memory for '%s' (%zu bytes)", path, d->size);
+			r = perfdata_fail(err, -ENOMEM, "no memory for '%s' (%zu bytes)", path,
+					  d->size);
 		else if (read_all(fd, d->file, d->size))
 			r = perfdata_fail(err, -EIO, "cannot read '%s' to its end", path);
 	}
@@ -155,24 +165,36 @@ static int check_header(struct perfdata *d, const char *path, struct perfdata_er
 	uint64_t size;
 
 	if (d->size < 16)
-		return perfdata_fail(err, -EINVAL, "'%s' is not a perf.data file: %zu bytes", path, d->size);
+		return perfdata_fail(err, -EINVAL, "'%s' is not a perf.data file: %zu bytes", path,
+				     d->size);
 	if (!memcmp(d->file, other_order, 8))
-		return perfdata_fail(err, -ENOTSUP, "'%s' was recorded on a machine of the other byte order; read it there", path);
+		return perfdata_fail(
+			err, -ENOTSUP,
+			"'%s' was recorded on a machine of the other byte order; read it there",
+			path);
 	if (memcmp(d->file, PERFDATA_MAGIC, 8)) {
 		bool zeros = true;
 
 		for (int i = 0; i < 16; i++)
 			zeros &= !d->file[i];
-		return perfdata_fail(err, -EINVAL, zeros ? "'%s' is a recording that was cut off: it has no header" :
-				     "'%s' is not a perf.data file", path);
+		return perfdata_fail(
+			err, -EINVAL,
+			zeros ? "'%s' is a recording that was cut off: it has no header"
+			      : "'%s' is not a perf.data file",
+			path);
 	}
 	size = bits_le64(d->file + 8);
 	if (size == 16)
-		return perfdata_fail(err, -ENOTSUP, "'%s' was written to a pipe (perf record -o -); record to a file, or "
-				     "convert it: perf inject -i IN -o OUT", path);
+		return perfdata_fail(
+			err, -ENOTSUP,
+			"'%s' was written to a pipe (perf record -o -); record to a file, or "
+			"convert it: perf inject -i IN -o OUT",
+			path);
 	if (size != PERFDATA_HEADER_SIZE)
-		return perfdata_fail(err, -EINVAL, "'%s': header of %llu bytes, not %u: not a perf.data of perf 3.0 or later",
-				     path, (unsigned long long)size, PERFDATA_HEADER_SIZE);
+		return perfdata_fail(
+			err, -EINVAL,
+			"'%s': header of %llu bytes, not %u: not a perf.data of perf 3.0 or later",
+			path, (unsigned long long)size, PERFDATA_HEADER_SIZE);
 	if (d->size < PERFDATA_HEADER_SIZE)
 		return perfdata_fail(err, -EINVAL, "'%s' is cut off inside its header", path);
 	d->data_at = bits_le64(d->file + PERFDATA_OFF_DATA);
@@ -180,10 +202,14 @@ static int check_header(struct perfdata *d, const char *path, struct perfdata_er
 	for (int i = 0; i < 4; i++)
 		d->feat.set[i] = bits_le64(d->file + PERFDATA_OFF_FEATURES + 8 * i);
 	if (!d->data_len)
-		return perfdata_fail(err, -EINVAL, "'%s' has no data: was the recording interrupted before its end?", path);
+		return perfdata_fail(
+			err, -EINVAL,
+			"'%s' has no data: was the recording interrupted before its end?", path);
 	if (!inside(d, d->data_at, d->data_len))
-		return perfdata_fail(err, -EINVAL, "'%s' is cut off: its data should end at byte %llu, the file has %zu", path,
-				     (unsigned long long)(d->data_at + d->data_len), d->size);
+		return perfdata_fail(
+			err, -EINVAL,
+			"'%s' is cut off: its data should end at byte %llu, the file has %zu", path,
+			(unsigned long long)(d->data_at + d->data_len), d->size);
 	return 0;
 }
 
@@ -196,11 +222,21 @@ static bool has(const struct perfdata *d, unsigned bit)
 
 static char *make_name(const struct quipu_attr *attr)
 {
-	static const char *const hardware[] = {"cycles", "instructions", "cache-references", "cache-misses", "branches",
-					       "branch-misses", "bus-cycles", "stalled-cycles-frontend",
-					       "stalled-cycles-backend", "ref-cycles"};
-	static const char *const software[] = {"cpu-clock", "task-clock", "page-faults", "context-switches", "cpu-migrations",
-					       "minor-faults", "major-faults", "alignment-faults", "emulation-faults", "dummy"};
+	static const char *const hardware[] = {"cycles",
+					       "instructions",
+					       "cache-references",
+					       "cache-misses",
+					       "branches",
+					       "branch-misses",
+					       "bus-cycles",
+					       "stalled-cycles-frontend",
+					       "stalled-cycles-backend",
+					       "ref-cycles"};
+	static const char *const software[] = {"cpu-clock",	   "task-clock",
+					       "page-faults",	   "context-switches",
+					       "cpu-migrations",   "minor-faults",
+					       "major-faults",	   "alignment-faults",
+					       "emulation-faults", "dummy"};
 	char *s;
 
 	if (attr->type == PERF_TYPE_HARDWARE && attr->config < 10)
@@ -246,10 +282,11 @@ static int read_event(struct perfdata *d, uint64_t at, uint64_t stride, struct p
 static int read_events(struct perfdata *d, const char *path, struct perfdata_error *err)
 {
 	uint64_t stride = bits_le64(d->file + PERFDATA_OFF_ATTR_SIZE);
-	uint64_t at = bits_le64(d->file + PERFDATA_OFF_ATTRS), len = bits_le64(d->file + PERFDATA_OFF_ATTRS + 8);
+	uint64_t at = bits_le64(d->file + PERFDATA_OFF_ATTRS),
+		 len = bits_le64(d->file + PERFDATA_OFF_ATTRS + 8);
 
-	if (stride < PERFDATA_ATTR_MIN + PERFDATA_SECTION_SIZE || stride > 4096 || !inside(d, at, len) || len < stride ||
-	    len / stride > EVENTS_MAX)
+	if (stride < PERFDATA_ATTR_MIN + PERFDATA_SECTION_SIZE || stride > 4096 ||
+	    !inside(d, at, len) || len < stride || len / stride > EVENTS_MAX)
 		return perfdata_fail(err, -EINVAL, "'%s': its list of events is damaged", path);
 	d->events = calloc(len / stride, sizeof(*d->events));
 	if (!d->events)
@@ -257,12 +294,17 @@ static int read_events(struct perfdata *d, const char *path, struct perfdata_err
 	for (uint64_t i = 0; i < len / stride; i++) {
 		d->nr_events++;
 		if (read_event(d, at + i * stride, stride, &d->events[i]))
-			return perfdata_fail(err, -EINVAL, "'%s': event %llu is damaged", path, (unsigned long long)i);
+			return perfdata_fail(err, -EINVAL, "'%s': event %llu is damaged", path,
+					     (unsigned long long)i);
 	}
 	if (!profile_ids_agree(d->events, d->nr_events))
-		return perfdata_fail(err, -EINVAL, "'%s': its events place their ids differently, records cannot be told apart",
+		return perfdata_fail(err, -EINVAL,
+				     "'%s': its events place their ids differently, records cannot "
+				     "be told apart",
 				     path);
-	return profile_ids_build(&d->ids, d->events, d->nr_events) ? perfdata_fail(err, -ENOMEM, "out of memory") : 0;
+	return profile_ids_build(&d->ids, d->events, d->nr_events)
+		       ? perfdata_fail(err, -ENOMEM, "out of memory")
+		       : 0;
 }
 
 /* ---- features: a damaged one is left out; none is needed to read the records ---- */
@@ -285,7 +327,8 @@ static void read_build_ids(struct perfdata *d, struct span *s)
 			return;
 		f->build_ids = b;
 		b += f->nr_build_ids;
-		*b = (struct perfdata_build_id){.path = strndup((const char *)p + 36, size - 36u), .size = 20};
+		*b = (struct perfdata_build_id){.path = strndup((const char *)p + 36, size - 36u),
+						.size = 20};
 		if (!b->path)
 			return;
 		/* misc bit 15: byte 20 of the id field is its length. */
@@ -421,11 +464,20 @@ static const struct {
 	unsigned bit;
 	feature_fn *read;
 } features[] = {
-	{PERFDATA_BUILD_ID, read_build_ids},   {PERFDATA_HOSTNAME, read_hostname}, {PERFDATA_OSRELEASE, read_osrelease},
-	{PERFDATA_VERSION, read_version},      {PERFDATA_ARCH, read_arch},	   {PERFDATA_NRCPUS, read_nrcpus},
-	{PERFDATA_CPUDESC, read_cpudesc},      {PERFDATA_CPUID, read_cpuid},	   {PERFDATA_TOTAL_MEM, read_memory},
-	{PERFDATA_CMDLINE, read_cmdline},      {PERFDATA_EVENT_DESC, read_event_desc}, {PERFDATA_SAMPLE_TIME, read_time},
-	{PERFDATA_COMPRESSED, read_compressed}, {PERFDATA_QUIPU, read_quipu},
+	{PERFDATA_BUILD_ID, read_build_ids},
+	{PERFDATA_HOSTNAME, read_hostname},
+	{PERFDATA_OSRELEASE, read_osrelease},
+	{PERFDATA_VERSION, read_version},
+	{PERFDATA_ARCH, read_arch},
+	{PERFDATA_NRCPUS, read_nrcpus},
+	{PERFDATA_CPUDESC, read_cpudesc},
+	{PERFDATA_CPUID, read_cpuid},
+	{PERFDATA_TOTAL_MEM, read_memory},
+	{PERFDATA_CMDLINE, read_cmdline},
+	{PERFDATA_EVENT_DESC, read_event_desc},
+	{PERFDATA_SAMPLE_TIME, read_time},
+	{PERFDATA_COMPRESSED, read_compressed},
+	{PERFDATA_QUIPU, read_quipu},
 };
 
 static int read_features(struct perfdata *d, const char *path, struct perfdata_error *err)
@@ -439,12 +491,16 @@ static int read_features(struct perfdata *d, const char *path, struct perfdata_e
 		if (!has(d, bit))
 			continue;
 		if (!inside(d, at, PERFDATA_SECTION_SIZE))
-			return perfdata_fail(err, -EINVAL, "'%s' is cut off: the table of its features is not whole", path);
+			return perfdata_fail(
+				err, -EINVAL,
+				"'%s' is cut off: the table of its features is not whole", path);
 		from = bits_le64(d->file + at);
 		len = bits_le64(d->file + at + 8);
 		at += PERFDATA_SECTION_SIZE;
 		if (!inside(d, from, len))
-			return perfdata_fail(err, -EINVAL, "'%s' is cut off: feature %u should end at byte %llu, the file has %zu",
+			return perfdata_fail(err, -EINVAL,
+					     "'%s' is cut off: feature %u should end at byte %llu, "
+					     "the file has %zu",
 					     path, bit, (unsigned long long)(from + len), d->size);
 		s = (struct span){d->file + from, len, false};
 		for (size_t i = 0; i < sizeof(features) / sizeof(features[0]); i++)
@@ -453,8 +509,11 @@ static int read_features(struct perfdata *d, const char *path, struct perfdata_e
 	}
 	d->feat.compressed = has(d, PERFDATA_COMPRESSED);
 	if (has(d, PERFDATA_AUXTRACE))
-		return perfdata_fail(err, -ENOTSUP, "'%s' holds hardware trace data (AUX area), which is not decoded; `perf "
-				     "script --itrace` does", path);
+		return perfdata_fail(
+			err, -ENOTSUP,
+			"'%s' holds hardware trace data (AUX area), which is not decoded; `perf "
+			"script --itrace` does",
+			path);
 	return 0;
 }
 
@@ -492,7 +551,10 @@ static bool is_compressed(const uint8_t *p)
 	return type == PROFILE_RECORD_COMPRESSED || type == PROFILE_RECORD_COMPRESSED2;
 }
 
-/* The packed bytes of a compressed record. COMPRESSED2 (perf 6.17) says how many of them are not padding. */
+/*
+ * The packed bytes of a compressed record. COMPRESSED2 (perf 6.17) says how many of them are not
+ * padding.
+ */
 static bool packed_bytes(const uint8_t *p, size_t size, ZSTD_inBuffer *in)
 {
 	*in = (ZSTD_inBuffer){p + 8, size - 8, 0};
@@ -507,8 +569,9 @@ static bool packed_bytes(const uint8_t *p, size_t size, ZSTD_inBuffer *in)
 /* All records in one piece: plain ones as they are, compressed ones replaced by what they hold. */
 static int unpack_all(struct perfdata *d, const char *path, struct perfdata_error *err)
 {
-	uint64_t ring = d->comp_mmap_len && d->comp_mmap_len < UNPACKED_RECORD_MAX ? d->comp_mmap_len :
-										    UNPACKED_RECORD_MAX;
+	uint64_t ring = d->comp_mmap_len && d->comp_mmap_len < UNPACKED_RECORD_MAX
+				? d->comp_mmap_len
+				: UNPACKED_RECORD_MAX;
 	uint64_t total = (UINT64_C(1) << 26) + UNPACKED_RATIO_MAX * (uint64_t)d->size;
 	const uint8_t *data = d->file + d->data_at;
 	ZSTD_DStream *z = ZSTD_createDStream();
@@ -529,7 +592,8 @@ static int unpack_all(struct perfdata *d, const char *path, struct perfdata_erro
 			r = unpack(z, in, ring < total - inner.n ? ring : total - inner.n, &inner);
 		off += size;
 	}
-	blob_add(&plain, inner.v, inner.n); /* records may lie across two compressed ones: joined, they are whole */
+	blob_add(&plain, inner.v,
+		 inner.n); /* records may lie across two compressed ones: joined, they are whole */
 	if (plain.failed)
 		r = -ENOMEM;
 	ZSTD_freeDStream(z);
@@ -546,7 +610,8 @@ static struct records records_of(const struct perfdata *d)
 }
 
 /* Count the records, or say where their chain breaks. */
-static int frame_all(const struct perfdata *d, const char *path, size_t *n, bool *compressed, struct perfdata_error *err)
+static int frame_all(const struct perfdata *d, const char *path, size_t *n, bool *compressed,
+		     struct perfdata_error *err)
 {
 	struct records r = records_of(d);
 
@@ -556,9 +621,14 @@ static int frame_all(const struct perfdata *d, const char *path, size_t *n, bool
 		size_t size = profile_record_frame(r.v + off, r.n - off);
 
 		if (!size)
-			return perfdata_fail(err, -EINVAL, "'%s': the record at byte %zu of its data is damaged", path, off);
+			return perfdata_fail(err, -EINVAL,
+					     "'%s': the record at byte %zu of its data is damaged",
+					     path, off);
 		if (bits_le32(r.v + off) == PROFILE_RECORD_AUXTRACE)
-			return perfdata_fail(err, -ENOTSUP, "'%s' holds hardware trace data (AUX area), which is not decoded", path);
+			return perfdata_fail(
+				err, -ENOTSUP,
+				"'%s' holds hardware trace data (AUX area), which is not decoded",
+				path);
 		*compressed |= is_compressed(r.v + off);
 		++*n;
 		off += size;
@@ -591,7 +661,8 @@ static void index_record(struct perfdata *d, const uint8_t *base, size_t at)
 		return;
 	}
 	/* perf takes ~0 for "no time" as well. */
-	d->index[d->nr_index++] = (struct entry){rec.time == UINT64_MAX ? 0 : rec.time, at, (uint32_t)event};
+	d->index[d->nr_index++] =
+		(struct entry){rec.time == UINT64_MAX ? 0 : rec.time, at, (uint32_t)event};
 }
 
 static int build_index(struct perfdata *d, const char *path, struct perfdata_error *err)
@@ -628,8 +699,8 @@ struct perfdata *perfdata_open(const char *path, struct perfdata_error *err)
 		perfdata_fail(err, -ENOMEM, "out of memory");
 		return NULL;
 	}
-	if (load(d, path, err) || check_header(d, path, err) || read_events(d, path, err) || read_features(d, path, err) ||
-	    build_index(d, path, err)) {
+	if (load(d, path, err) || check_header(d, path, err) || read_events(d, path, err) ||
+	    read_features(d, path, err) || build_index(d, path, err)) {
 		perfdata_close(d);
 		return NULL;
 	}
@@ -681,7 +752,8 @@ const struct perfdata_features *perfdata_features(const struct perfdata *d)
 	return &d->feat;
 }
 
-int perfdata_each(const struct perfdata *d, int (*fn)(void *arg, const struct profile_record *), void *arg)
+int perfdata_each(const struct perfdata *d, int (*fn)(void *arg, const struct profile_record *),
+		  void *arg)
 {
 	struct records all = records_of(d);
 

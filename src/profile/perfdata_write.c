@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The writer of perf.data (layout in perfdata_format.h). Events first, records as they come, everything that depends
- * on them at the end. Equal records, events and info give equal bytes.
+ * The writer of perf.data (layout in perfdata_format.h). Events first, records as they come,
+ * everything that depends on them at the end. Equal records, events and info give equal bytes.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -20,12 +20,12 @@
 #include "profile/perfdata.h"
 #include "profile/perfdata_format.h"
 
-#define BUFFER (256u * 1024)
+#define BUFFER		   (256u * 1024)
 /* A record's size is 16 bits and a multiple of 8. */
-#define RECORD_MAX	     65528u
-#define MISC_BUILD_ID_SIZE   (1u << 15)
-#define MISC_USER	     2u
-#define MISC_MMAP_DATA	     (1u << 13)
+#define RECORD_MAX	   65528u
+#define MISC_BUILD_ID_SIZE (1u << 15)
+#define MISC_USER	   2u
+#define MISC_MMAP_DATA	   (1u << 13)
 
 struct perfdata_writer {
 	char *path;	 /* what the file will be called */
@@ -36,9 +36,9 @@ struct perfdata_writer {
 	int error;    /* first failed write, negative errno */
 	uint8_t *buf;
 	size_t n;
-	uint64_t pos;	     /* file offset of the end of buf */
+	uint64_t pos; /* file offset of the end of buf */
 	uint64_t data_start;
-	struct blob attrs;   /* section of the file attrs */
+	struct blob attrs; /* section of the file attrs */
 	struct perfdata_event *events;
 	size_t nr_events;
 	struct profile_ids ids;
@@ -137,12 +137,14 @@ static int open_target(struct perfdata_writer *w, const char *path, struct perfd
 	int r;
 
 	if (!strcmp(path, "-"))
-		return perfdata_fail(err, -ESPIPE, "cannot write perf.data to a pipe: its header is "
+		return perfdata_fail(err, -ESPIPE,
+				     "cannot write perf.data to a pipe: its header is "
 				     "written last; give a file with -o");
 	if (stat(path, &st) == 0 && !S_ISREG(st.st_mode)) {
 		if (!S_ISCHR(st.st_mode))
 			return perfdata_fail(err, S_ISDIR(st.st_mode) ? -EISDIR : -ESPIPE,
-					     "cannot write perf.data to '%s': not a regular file", path);
+					     "cannot write perf.data to '%s': not a regular file",
+					     path);
 		w->device = true;
 		w->path = strdup(path);
 		w->fd = open(path, O_WRONLY | O_CLOEXEC | O_NOCTTY);
@@ -184,8 +186,9 @@ static uint32_t attr_size(const struct quipu_attr *attr)
 	return attr->config3 ? sizeof(*attr) : PERFDATA_ATTR_V7;
 }
 
-int perfdata_add_event(struct perfdata_writer *w, const struct quipu_attr *attr, const uint64_t *ids, size_t nr_ids,
-		       const char *name, enum quipu_exactness exactness)
+int perfdata_add_event(struct perfdata_writer *w, const struct quipu_attr *attr,
+		       const uint64_t *ids, size_t nr_ids, const char *name,
+		       enum quipu_exactness exactness)
 {
 	struct perfdata_event *ev;
 
@@ -196,7 +199,8 @@ int perfdata_add_event(struct perfdata_writer *w, const struct quipu_attr *attr,
 		return -ENOMEM;
 	w->events = ev;
 	ev += w->nr_events;
-	*ev = (struct perfdata_event){.attr = *attr, .nr_ids = nr_ids, .name = strdup(name), .exactness = exactness};
+	*ev = (struct perfdata_event){
+		.attr = *attr, .nr_ids = nr_ids, .name = strdup(name), .exactness = exactness};
 	ev->attr.size = attr_size(attr);
 	ev->ids = calloc(nr_ids + 1, sizeof(*ids));
 	if (!ev->name || !ev->ids) {
@@ -227,7 +231,10 @@ static uint32_t attr_stride(const struct perfdata_writer *w)
 	return size;
 }
 
-/* The first record fixes the events: a header of zeros (not a perf.data yet), their ids, their attrs. */
+/*
+ * The first record fixes the events: a header of zeros (not a perf.data yet), their ids, their
+ * attrs.
+ */
 static int start(struct perfdata_writer *w)
 {
 	static const uint8_t zeros[PERFDATA_HEADER_SIZE];
@@ -356,11 +363,14 @@ static int append_blob(struct perfdata_writer *w, struct blob *b)
 	return r;
 }
 
-/* A name padded to 8, and a trailer of zeros: synthesised records are of no time, and of the first event. */
+/*
+ * A name padded to 8, and a trailer of zeros: synthesised records are of no time, and of the first
+ * event.
+ */
 static void blob_name_and_trailer(struct perfdata_writer *w, struct blob *b, const char *name)
 {
-	const uint64_t fields = PERF_SAMPLE_TID | PERF_SAMPLE_TIME | PERF_SAMPLE_ID | PERF_SAMPLE_STREAM_ID |
-				PERF_SAMPLE_CPU | PERF_SAMPLE_IDENTIFIER;
+	const uint64_t fields = PERF_SAMPLE_TID | PERF_SAMPLE_TIME | PERF_SAMPLE_ID |
+				PERF_SAMPLE_STREAM_ID | PERF_SAMPLE_CPU | PERF_SAMPLE_IDENTIFIER;
 	size_t len = strlen(name) + 1;
 
 	blob_add(b, name, len);
@@ -422,9 +432,11 @@ uint64_t perfdata_samples(const struct perfdata_writer *w)
 
 /* ---- features: each adds its content, or nothing ---- */
 
-typedef void feature_fn(struct blob *, const struct perfdata_writer *, const struct perfdata_info *);
+typedef void feature_fn(struct blob *, const struct perfdata_writer *,
+			const struct perfdata_info *);
 
-static void feature_build_ids(struct blob *b, const struct perfdata_writer *w, const struct perfdata_info *info)
+static void feature_build_ids(struct blob *b, const struct perfdata_writer *w,
+			      const struct perfdata_info *info)
 {
 	(void)info;
 	for (size_t i = 0; i < w->nr_mapped; i++) {
@@ -451,31 +463,36 @@ static void optional_string(struct blob *b, const char *s)
 		blob_string(b, s);
 }
 
-static void feature_hostname(struct blob *b, const struct perfdata_writer *w, const struct perfdata_info *info)
+static void feature_hostname(struct blob *b, const struct perfdata_writer *w,
+			     const struct perfdata_info *info)
 {
 	(void)w;
 	optional_string(b, info->hostname);
 }
 
-static void feature_osrelease(struct blob *b, const struct perfdata_writer *w, const struct perfdata_info *info)
+static void feature_osrelease(struct blob *b, const struct perfdata_writer *w,
+			      const struct perfdata_info *info)
 {
 	(void)w;
 	optional_string(b, info->osrelease);
 }
 
-static void feature_version(struct blob *b, const struct perfdata_writer *w, const struct perfdata_info *info)
+static void feature_version(struct blob *b, const struct perfdata_writer *w,
+			    const struct perfdata_info *info)
 {
 	(void)w, (void)info;
 	blob_string(b, "quipu-" QUIPU_VERSION);
 }
 
-static void feature_arch(struct blob *b, const struct perfdata_writer *w, const struct perfdata_info *info)
+static void feature_arch(struct blob *b, const struct perfdata_writer *w,
+			 const struct perfdata_info *info)
 {
 	(void)w;
 	optional_string(b, info->arch);
 }
 
-static void feature_nrcpus(struct blob *b, const struct perfdata_writer *w, const struct perfdata_info *info)
+static void feature_nrcpus(struct blob *b, const struct perfdata_writer *w,
+			   const struct perfdata_info *info)
 {
 	(void)w;
 	if (!info->cpus)
@@ -484,26 +501,30 @@ static void feature_nrcpus(struct blob *b, const struct perfdata_writer *w, cons
 	blob_u32(b, info->cpus_online ? info->cpus_online : info->cpus);
 }
 
-static void feature_cpudesc(struct blob *b, const struct perfdata_writer *w, const struct perfdata_info *info)
+static void feature_cpudesc(struct blob *b, const struct perfdata_writer *w,
+			    const struct perfdata_info *info)
 {
 	(void)w;
 	optional_string(b, info->cpudesc);
 }
 
-static void feature_cpuid(struct blob *b, const struct perfdata_writer *w, const struct perfdata_info *info)
+static void feature_cpuid(struct blob *b, const struct perfdata_writer *w,
+			  const struct perfdata_info *info)
 {
 	(void)w;
 	optional_string(b, info->cpuid);
 }
 
-static void feature_memory(struct blob *b, const struct perfdata_writer *w, const struct perfdata_info *info)
+static void feature_memory(struct blob *b, const struct perfdata_writer *w,
+			   const struct perfdata_info *info)
 {
 	(void)w;
 	if (info->memory_kb)
 		blob_u64(b, info->memory_kb);
 }
 
-static void feature_cmdline(struct blob *b, const struct perfdata_writer *w, const struct perfdata_info *info)
+static void feature_cmdline(struct blob *b, const struct perfdata_writer *w,
+			    const struct perfdata_info *info)
 {
 	uint32_t n = 0;
 
@@ -517,7 +538,8 @@ static void feature_cmdline(struct blob *b, const struct perfdata_writer *w, con
 		blob_string(b, info->cmdline[i]);
 }
 
-static void feature_events(struct blob *b, const struct perfdata_writer *w, const struct perfdata_info *info)
+static void feature_events(struct blob *b, const struct perfdata_writer *w,
+			   const struct perfdata_info *info)
 {
 	uint32_t stride = attr_stride(w);
 
@@ -555,7 +577,8 @@ static bool leads_group(const struct perfdata_info *info, uint32_t cpu, enum lev
 }
 
 /* "0-3,8": the CPUs of @cpu's group. */
-static void group_list(struct blob *b, const struct perfdata_info *info, uint32_t cpu, enum level level)
+static void group_list(struct blob *b, const struct perfdata_info *info, uint32_t cpu,
+		       enum level level)
 {
 	struct blob text = {0};
 	char part[32];
@@ -564,7 +587,8 @@ static void group_list(struct blob *b, const struct perfdata_info *info, uint32_
 		end = c;
 		if (!same_group(&info->topology[c], &info->topology[cpu], level))
 			continue;
-		while (end + 1 < info->cpus && same_group(&info->topology[end + 1], &info->topology[cpu], level))
+		while (end + 1 < info->cpus &&
+		       same_group(&info->topology[end + 1], &info->topology[cpu], level))
 			end++;
 		if (end == c)
 			snprintf(part, sizeof(part), "%s%u", text.n ? "," : "", c);
@@ -596,7 +620,8 @@ static void group_lists(struct blob *b, const struct perfdata_info *info, enum l
 			group_list(b, info, c, level);
 }
 
-static void feature_topology(struct blob *b, const struct perfdata_writer *w, const struct perfdata_info *info)
+static void feature_topology(struct blob *b, const struct perfdata_writer *w,
+			     const struct perfdata_info *info)
 {
 	(void)w;
 	if (!info->cpus || !info->topology)
@@ -613,7 +638,8 @@ static void feature_topology(struct blob *b, const struct perfdata_writer *w, co
 }
 
 /* Memory is told for the machine only: it is shared out evenly among its nodes. */
-static void feature_numa(struct blob *b, const struct perfdata_writer *w, const struct perfdata_info *info)
+static void feature_numa(struct blob *b, const struct perfdata_writer *w,
+			 const struct perfdata_info *info)
 {
 	uint32_t nodes;
 
@@ -632,7 +658,8 @@ static void feature_numa(struct blob *b, const struct perfdata_writer *w, const 
 	}
 }
 
-static void feature_pmus(struct blob *b, const struct perfdata_writer *w, const struct perfdata_info *info)
+static void feature_pmus(struct blob *b, const struct perfdata_writer *w,
+			 const struct perfdata_info *info)
 {
 	(void)w;
 	if (!info->nr_pmus)
@@ -644,7 +671,8 @@ static void feature_pmus(struct blob *b, const struct perfdata_writer *w, const 
 	}
 }
 
-static void feature_time(struct blob *b, const struct perfdata_writer *w, const struct perfdata_info *info)
+static void feature_time(struct blob *b, const struct perfdata_writer *w,
+			 const struct perfdata_info *info)
 {
 	(void)info;
 	if (!w->has_time)
@@ -661,7 +689,8 @@ static void quipu_block(struct blob *b, uint32_t tag, const void *data, size_t l
 	blob_zero(b, -len & 7);
 }
 
-static void feature_quipu(struct blob *b, const struct perfdata_writer *w, const struct perfdata_info *info)
+static void feature_quipu(struct blob *b, const struct perfdata_writer *w,
+			  const struct perfdata_info *info)
 {
 	struct blob labels = {0};
 
@@ -679,19 +708,20 @@ static const struct {
 	unsigned bit; /* ascending: the sections lie in the order of the bits */
 	feature_fn *add;
 } features[] = {
-	{PERFDATA_BUILD_ID, feature_build_ids},	  {PERFDATA_HOSTNAME, feature_hostname},
-	{PERFDATA_OSRELEASE, feature_osrelease},  {PERFDATA_VERSION, feature_version},
-	{PERFDATA_ARCH, feature_arch},		  {PERFDATA_NRCPUS, feature_nrcpus},
-	{PERFDATA_CPUDESC, feature_cpudesc},	  {PERFDATA_CPUID, feature_cpuid},
-	{PERFDATA_TOTAL_MEM, feature_memory},	  {PERFDATA_CMDLINE, feature_cmdline},
-	{PERFDATA_EVENT_DESC, feature_events},	  {PERFDATA_CPU_TOPOLOGY, feature_topology},
-	{PERFDATA_NUMA_TOPOLOGY, feature_numa},	  {PERFDATA_PMU_MAPPINGS, feature_pmus},
-	{PERFDATA_SAMPLE_TIME, feature_time},	  {PERFDATA_QUIPU, feature_quipu},
+	{PERFDATA_BUILD_ID, feature_build_ids},	 {PERFDATA_HOSTNAME, feature_hostname},
+	{PERFDATA_OSRELEASE, feature_osrelease}, {PERFDATA_VERSION, feature_version},
+	{PERFDATA_ARCH, feature_arch},		 {PERFDATA_NRCPUS, feature_nrcpus},
+	{PERFDATA_CPUDESC, feature_cpudesc},	 {PERFDATA_CPUID, feature_cpuid},
+	{PERFDATA_TOTAL_MEM, feature_memory},	 {PERFDATA_CMDLINE, feature_cmdline},
+	{PERFDATA_EVENT_DESC, feature_events},	 {PERFDATA_CPU_TOPOLOGY, feature_topology},
+	{PERFDATA_NUMA_TOPOLOGY, feature_numa},	 {PERFDATA_PMU_MAPPINGS, feature_pmus},
+	{PERFDATA_SAMPLE_TIME, feature_time},	 {PERFDATA_QUIPU, feature_quipu},
 };
 #define NR_FEATURES (sizeof(features) / sizeof(features[0]))
 
 /* Table and contents; bit set in @bits for each feature that has something to say. */
-static int put_features(struct perfdata_writer *w, const struct perfdata_info *info, uint64_t bits[4])
+static int put_features(struct perfdata_writer *w, const struct perfdata_info *info,
+			uint64_t bits[4])
 {
 	size_t at[NR_FEATURES + 1], n = 0;
 	struct blob content = {0};
@@ -808,7 +838,8 @@ static int publish(struct perfdata_writer *w)
 	return 0;
 }
 
-int perfdata_finish(struct perfdata_writer *w, const struct perfdata_info *info, struct perfdata_error *err)
+int perfdata_finish(struct perfdata_writer *w, const struct perfdata_info *info,
+		    struct perfdata_error *err)
 {
 	uint64_t bits[4] = {0}, data_end;
 	int r;
@@ -825,7 +856,8 @@ int perfdata_finish(struct perfdata_writer *w, const struct perfdata_info *info,
 	if (r && !w->nr_events)
 		perfdata_fail(err, r, "cannot write '%s': no event was recorded", w->path);
 	else if (r)
-		perfdata_fail(err, r, "cannot write '%s': %s; no file was left", w->path, strerror(-r));
+		perfdata_fail(err, r, "cannot write '%s': %s; no file was left", w->path,
+			      strerror(-r));
 	perfdata_abort(w);
 	return r;
 }

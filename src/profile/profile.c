@@ -21,7 +21,8 @@ int profile_open(struct profile *p, const char *path, struct perfdata_error *err
 	}
 	f = perfdata_features(p->data);
 	for (size_t i = 0; i < f->nr_build_ids; i++)
-		profile_symbols_expect(p->symbols, f->build_ids[i].path, f->build_ids[i].id, f->build_ids[i].size);
+		profile_symbols_expect(p->symbols, f->build_ids[i].path, f->build_ids[i].id,
+				       f->build_ids[i].size);
 	return 0;
 }
 

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* A recording opened for looking at: the file, its objects and its processes. What report and script have in common. */
+/*
+ * A recording opened for looking at: the file, its objects and its processes. What report and
+ * script have in common.
+ */
 #ifndef QUIPU_PROFILE_PROFILE_H
 #define QUIPU_PROFILE_PROFILE_H
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Records taken apart: the field order of a sample and of the id trailer is that of the perf ABI sheet, A15 and A16.
- * The bytes come from files, so nothing in them is believed: a cursor refuses to read past the record's end.
+ * Records taken apart: the field order of a sample and of the id trailer is that of the perf ABI
+ * sheet, A15 and A16. The bytes come from files, so nothing in them is believed: a cursor refuses
+ * to read past the record's end.
  */
 #include <errno.h>
 #include <string.h>
@@ -10,9 +11,12 @@
 
 #include "profile/record.h"
 
-#define HEADER 8u
-/* Size of a branch entry; of the fixed part of MMAP before its name, and so on: perf_event.h of Linux 6.12. */
-#define BRANCH_ENTRY 24u
+#define HEADER		     8u
+/*
+ * Size of a branch entry; of the fixed part of MMAP before its name, and so on: perf_event.h of
+ * Linux 6.12.
+ */
+#define BRANCH_ENTRY	     24u
 #define MISC_MMAP_DATA	     (1u << 13)
 #define MISC_COMM_EXEC	     (1u << 13)
 #define MISC_MMAP_BUILD_ID   (1u << 14)
@@ -96,18 +100,22 @@ size_t profile_record_frame(const void *data, size_t len)
 /* Bytes of the trailer that records other than samples have (A16). */
 static size_t trailer_size(const struct quipu_attr *attr)
 {
-	const uint64_t fields = PERF_SAMPLE_TID | PERF_SAMPLE_TIME | PERF_SAMPLE_ID | PERF_SAMPLE_STREAM_ID |
-				PERF_SAMPLE_CPU | PERF_SAMPLE_IDENTIFIER;
+	const uint64_t fields = PERF_SAMPLE_TID | PERF_SAMPLE_TIME | PERF_SAMPLE_ID |
+				PERF_SAMPLE_STREAM_ID | PERF_SAMPLE_CPU | PERF_SAMPLE_IDENTIFIER;
 
 	if (!(attr->flags & QUIPU_ATTR_SAMPLE_ID_ALL))
 		return 0;
 	return 8 * bits_count(attr->sample_type & fields);
 }
 
-/* Offset of the id inside a sample, or inside the trailer from the record's end; 0 when there is none. */
+/*
+ * Offset of the id inside a sample, or inside the trailer from the record's end; 0 when there is
+ * none.
+ */
 static size_t id_offset_sample(uint64_t type)
 {
-	const uint64_t before = PERF_SAMPLE_IP | PERF_SAMPLE_TID | PERF_SAMPLE_TIME | PERF_SAMPLE_ADDR;
+	const uint64_t before =
+		PERF_SAMPLE_IP | PERF_SAMPLE_TID | PERF_SAMPLE_TIME | PERF_SAMPLE_ADDR;
 
 	if (type & PERF_SAMPLE_IDENTIFIER)
 		return HEADER;
@@ -118,7 +126,9 @@ static size_t id_offset_trailer(uint64_t type)
 {
 	if (type & PERF_SAMPLE_IDENTIFIER)
 		return 8;
-	return type & PERF_SAMPLE_ID ? 8 + 8 * bits_count(type & (PERF_SAMPLE_STREAM_ID | PERF_SAMPLE_CPU)) : 0;
+	return type & PERF_SAMPLE_ID
+		       ? 8 + 8 * bits_count(type & (PERF_SAMPLE_STREAM_ID | PERF_SAMPLE_CPU))
+		       : 0;
 }
 
 bool profile_record_id(const void *data, const struct quipu_attr *attr, uint64_t *id)
@@ -163,7 +173,8 @@ static void parse_trailer(struct cursor *c, uint64_t type, struct profile_record
 /* Step over the values of read_format (A8). */
 static void skip_read(struct cursor *c, uint64_t format)
 {
-	size_t times = bits_count(format & (PERF_FORMAT_TOTAL_TIME_ENABLED | PERF_FORMAT_TOTAL_TIME_RUNNING));
+	size_t times = bits_count(
+		format & (PERF_FORMAT_TOTAL_TIME_ENABLED | PERF_FORMAT_TOTAL_TIME_RUNNING));
 	size_t each = 1 + bits_count(format & (PERF_FORMAT_ID | FORMAT_LOST));
 	uint64_t nr = 1;
 
@@ -189,7 +200,8 @@ static void skip_stack(struct cursor *c)
 	take64(c);
 }
 
-static void parse_branches(struct cursor *c, const struct quipu_attr *attr, struct profile_record *out)
+static void parse_branches(struct cursor *c, const struct quipu_attr *attr,
+			   struct profile_record *out)
 {
 	uint64_t nr = take64(c);
 
@@ -226,11 +238,15 @@ static void parse_sample_head(struct cursor *c, uint64_t type, struct profile_re
 		out->sample.period = take64(c);
 }
 
-static void parse_sample(struct cursor *c, const struct quipu_attr *attr, struct profile_record *out)
+static void parse_sample(struct cursor *c, const struct quipu_attr *attr,
+			 struct profile_record *out)
 {
 	uint64_t type = attr->sample_type;
 
-	/* Without a period field every sample stands for the attr's fixed one (perf: evsel__parse_sample). */
+	/*
+	 * Without a period field every sample stands for the attr's fixed one (perf:
+	 * evsel__parse_sample).
+	 */
 	out->sample.period = attr->sample_period;
 	parse_sample_head(c, type, out);
 	if (type & PERF_SAMPLE_READ) {
@@ -331,7 +347,8 @@ static void parse_body(struct cursor *c, const struct quipu_attr *attr, struct p
 	}
 }
 
-int profile_record_parse(const void *data, const struct quipu_attr *attr, struct profile_record *out)
+int profile_record_parse(const void *data, const struct quipu_attr *attr,
+			 struct profile_record *out)
 {
 	const uint8_t *p = data;
 	struct cursor body, trailer;

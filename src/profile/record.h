@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * One record of a perf ring or perf.data, taken apart: samples (perf ABI sheet A15), the records of tasks and mappings
- * and the id trailer (A16). Every length inside is checked against the record's size; nothing is copied, so pointers
- * live as long as the record's bytes, which need no alignment. Not taken apart: raw data, registers and user stacks
- * (stepped over), AUX area records.
+ * One record of a perf ring or perf.data, taken apart: samples (perf ABI sheet A15), the records of
+ * tasks and mappings and the id trailer (A16). Every length inside is checked against the record's
+ * size; nothing is copied, so pointers live as long as the record's bytes, which need no alignment.
+ * Not taken apart: raw data, registers and user stacks (stepped over), AUX area records.
  */
 #ifndef QUIPU_PROFILE_RECORD_H
 #define QUIPU_PROFILE_RECORD_H
@@ -31,7 +31,10 @@ struct profile_record {
 	uint16_t misc;
 	uint16_t size;
 	size_t event; /* index of the event that it belongs to */
-	/* Of a sample, or from the trailer of another record; 0 (CPU: PROFILE_CPU_NONE) when the file lacks them. */
+	/*
+	 * Of a sample, or from the trailer of another record; 0 (CPU: PROFILE_CPU_NONE) when the
+	 * file lacks them.
+	 */
 	uint64_t time;
 	uint64_t id, stream_id;
 	uint32_t pid, tid;
@@ -72,19 +75,21 @@ struct profile_record {
 };
 
 /* Whether the addresses of @attr's samples are marked: first marker values of a call chain. */
-#define PROFILE_CONTEXT_MAX   ((uint64_t)-4095)
-#define PROFILE_CONTEXT_HV    ((uint64_t)-32)
+#define PROFILE_CONTEXT_MAX    ((uint64_t)-4095)
+#define PROFILE_CONTEXT_HV     ((uint64_t)-32)
 #define PROFILE_CONTEXT_KERNEL ((uint64_t)-128)
-#define PROFILE_CONTEXT_USER  ((uint64_t)-512)
+#define PROFILE_CONTEXT_USER   ((uint64_t)-512)
 
 /*
  * profile_record_frame - is there a whole record of at least a header at @data? Its size, or 0.
- * profile_record_id - the id of the event that a record belongs to, where its bytes have one at a place that all of
- *	@sample_type's records share. False when there is none.
- * profile_record_parse - take @data (one whole record) apart by @attr. 0, or -EINVAL when its body does not fit.
+ * profile_record_id - the id of the event that a record belongs to, where its bytes have one at a
+ *	place that all of @sample_type's records share. False when there is none.
+ * profile_record_parse - take @data (one whole record) apart by @attr. 0, or -EINVAL when its body
+ *	does not fit.
  */
 size_t profile_record_frame(const void *data, size_t len);
 bool profile_record_id(const void *data, const struct quipu_attr *attr, uint64_t *id);
-int profile_record_parse(const void *data, const struct quipu_attr *attr, struct profile_record *out);
+int profile_record_parse(const void *data, const struct quipu_attr *attr,
+			 struct profile_record *out);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Objects and symbols through libelf; inlined functions through libdw. The choice among symbols of one address follows
- * what perf does, so that both tools name the same function.
+ * Objects and symbols through libelf; inlined functions through libdw. The choice among symbols of
+ * one address follows what perf does, so that both tools name the same function.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -82,7 +82,8 @@ static int by_addr(const void *a, const void *b)
 
 static int by_name(const void *a, const void *b)
 {
-	return strcmp(((const struct profile_symbol *)a)->name, ((const struct profile_symbol *)b)->name);
+	return strcmp(((const struct profile_symbol *)a)->name,
+		      ((const struct profile_symbol *)b)->name);
 }
 
 struct profile_symbols *profile_symbols_new(void)
@@ -163,7 +164,8 @@ struct profile_object *profile_symbols_object(struct profile_symbols *s, const c
 	return &o->pub;
 }
 
-void profile_symbols_expect(struct profile_symbols *s, const char *path, const uint8_t *id, unsigned size)
+void profile_symbols_expect(struct profile_symbols *s, const char *path, const uint8_t *id,
+			    unsigned size)
 {
 	struct object *o = (struct object *)profile_symbols_object(s, path);
 
@@ -198,19 +200,23 @@ static int read_segments(struct object *o)
 /* $x, $d and .L labels say something about the code, they are not functions. */
 static bool is_marker(const char *name)
 {
-	return !name[0] || (name[0] == '$' && (name[1] == 'x' || name[1] == 'd') && (!name[2] || name[2] == '.' || name[2] == 'r')) ||
+	return !name[0] ||
+	       (name[0] == '$' && (name[1] == 'x' || name[1] == 'd') &&
+		(!name[2] || name[2] == '.' || name[2] == 'r')) ||
 	       (name[0] == '.' && name[1] == 'L');
 }
 
 static bool in_code(const struct object *o, uint64_t addr)
 {
 	for (size_t i = 0; i < o->nr_segments; i++)
-		if (o->segments[i].exec && addr >= o->segments[i].vaddr && addr - o->segments[i].vaddr < o->segments[i].size)
+		if (o->segments[i].exec && addr >= o->segments[i].vaddr &&
+		    addr - o->segments[i].vaddr < o->segments[i].size)
 			return true;
 	return false;
 }
 
-static int add_symbol(struct object *o, uint64_t start, uint64_t size, const char *name, unsigned bind)
+static int add_symbol(struct object *o, uint64_t start, uint64_t size, const char *name,
+		      unsigned bind)
 {
 	if (o->nr_symbols == o->room) {
 		size_t room = o->room ? 2 * o->room : 256;
@@ -224,9 +230,12 @@ static int add_symbol(struct object *o, uint64_t start, uint64_t size, const cha
 	name = profile_symbols_intern(o->set, name);
 	if (!name)
 		return -ENOMEM;
-	o->symbols[o->nr_symbols++] = (struct symbol){
-		.pub = {.start = start, .end = start + size < start ? UINT64_MAX : start + size, .name = name},
-		.bind = (uint8_t)bind, .sized = size};
+	o->symbols[o->nr_symbols++] =
+		(struct symbol){.pub = {.start = start,
+					.end = start + size < start ? UINT64_MAX : start + size,
+					.name = name},
+				.bind = (uint8_t)bind,
+				.sized = size};
 	return 0;
 }
 
@@ -300,7 +309,8 @@ static int by_start(const void *a, const void *b)
 static uint64_t code_end(const struct object *o, uint64_t addr)
 {
 	for (size_t i = 0; i < o->nr_segments; i++)
-		if (o->segments[i].exec && addr >= o->segments[i].vaddr && addr - o->segments[i].vaddr < o->segments[i].size)
+		if (o->segments[i].exec && addr >= o->segments[i].vaddr &&
+		    addr - o->segments[i].vaddr < o->segments[i].size)
 			return o->segments[i].vaddr + o->segments[i].size;
 	return addr;
 }
@@ -362,7 +372,8 @@ static const char *load_object(struct object *o)
 	if (!o->elf || elf_kind(o->elf) != ELF_K_ELF || read_segments(o))
 		return "not an ELF file, or a damaged one";
 	n = dwelf_elf_gnu_build_id(o->elf, &bits);
-	if (o->expect_size && (n != (ssize_t)o->expect_size || memcmp(bits, o->expect, o->expect_size)))
+	if (o->expect_size &&
+	    (n != (ssize_t)o->expect_size || memcmp(bits, o->expect, o->expect_size)))
 		return "the file has changed since the recording (other build id)";
 	r = read_tables(o, o->elf, SHT_SYMTAB);
 	if (r == -ENOENT) {
@@ -407,7 +418,8 @@ static uint64_t to_vaddr(const struct object *o, uint64_t offset)
 	return offset;
 }
 
-const struct profile_symbol *profile_object_find(struct profile_object *pub, uint64_t offset, uint64_t *addr)
+const struct profile_symbol *profile_object_find(struct profile_object *pub, uint64_t offset,
+						 uint64_t *addr)
 {
 	struct object *o = loaded(pub);
 	uint64_t at = to_vaddr(o, offset);
@@ -502,8 +514,8 @@ static void walk_inlines(struct object *o, struct inlines *in)
 	if (!dw || !find_unit(dw, in->addr, &unit))
 		return;
 	/*
-	 * By address libdw gives the scopes that the inlined function was written in; who it was inlined into are those
-	 * around its own entry.
+	 * By address libdw gives the scopes that the inlined function was written in; who it was
+	 * inlined into are those around its own entry.
 	 */
 	n = dwarf_getscopes(&unit, in->addr, &innermost);
 	n = n > 0 ? dwarf_getscopes_die(&innermost[0], &scopes) : 0;
@@ -517,7 +529,8 @@ static void walk_inlines(struct object *o, struct inlines *in)
 	free(scopes);
 }
 
-size_t profile_object_inlines(struct profile_object *pub, uint64_t offset, const struct profile_symbol *const **frames)
+size_t profile_object_inlines(struct profile_object *pub, uint64_t offset,
+			      const struct profile_symbol *const **frames)
 {
 	struct object *o = loaded(pub);
 	struct inlines key = {.addr = to_vaddr(o, offset)}, *in;

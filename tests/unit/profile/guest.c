@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* A program whose functions the samples of the profile tests fall into. It is looked at, never run. */
+/*
+ * A program whose functions the samples of the profile tests fall into. It is looked at, never run.
+ */
 volatile unsigned long sink;
 
 __attribute__((noinline)) void heavy(unsigned long n)

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * perf.data, symbols and sums: what quipu writes is read by the stock perf and by itself; what perf writes is read by
- * quipu; what is damaged is refused. Samples are made up; the programs that they fall into are real riscv64 ELF files.
+ * perf.data, symbols and sums: what quipu writes is read by the stock perf and by itself; what perf
+ * writes is read by quipu; what is damaged is refused. Samples are made up; the programs that they
+ * fall into are real riscv64 ELF files.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -146,14 +147,16 @@ static struct quipu_attr attr_of(uint64_t config, bool chains)
 		.size = sizeof(struct quipu_attr),
 		.config = config,
 		.sample_period = 1000,
-		.sample_type = PERF_SAMPLE_IDENTIFIER | PERF_SAMPLE_IP | PERF_SAMPLE_TID | PERF_SAMPLE_TIME |
-			       PERF_SAMPLE_CPU | PERF_SAMPLE_PERIOD | (chains ? PERF_SAMPLE_CALLCHAIN : 0),
-		.flags = QUIPU_ATTR_SAMPLE_ID_ALL | QUIPU_ATTR_MMAP | QUIPU_ATTR_MMAP2 | QUIPU_ATTR_COMM | QUIPU_ATTR_TASK,
+		.sample_type = PERF_SAMPLE_IDENTIFIER | PERF_SAMPLE_IP | PERF_SAMPLE_TID |
+			       PERF_SAMPLE_TIME | PERF_SAMPLE_CPU | PERF_SAMPLE_PERIOD |
+			       (chains ? PERF_SAMPLE_CALLCHAIN : 0),
+		.flags = QUIPU_ATTR_SAMPLE_ID_ALL | QUIPU_ATTR_MMAP | QUIPU_ATTR_MMAP2 |
+			 QUIPU_ATTR_COMM | QUIPU_ATTR_TASK,
 	};
 }
 
-static void add_sample(struct perfdata_writer *w, uint64_t id, uint64_t time, uint64_t ip, uint64_t period,
-		       const uint64_t *chain, uint64_t nr)
+static void add_sample(struct perfdata_writer *w, uint64_t id, uint64_t time, uint64_t ip,
+		       uint64_t period, const uint64_t *chain, uint64_t nr)
 {
 	uint64_t rec[64] = {0};
 	size_t n = 1;
@@ -170,7 +173,8 @@ static void add_sample(struct perfdata_writer *w, uint64_t id, uint64_t time, ui
 		for (uint64_t i = 0; i < nr; i++)
 			rec[n++] = chain[i];
 	}
-	rec[0] = PERF_RECORD_SAMPLE | (uint64_t)PERF_RECORD_MISC_USER << 32 | (uint64_t)(8 * n) << 48;
+	rec[0] = PERF_RECORD_SAMPLE | (uint64_t)PERF_RECORD_MISC_USER << 32 |
+		 (uint64_t)(8 * n) << 48;
 	assert_int_equal(perfdata_append(w, rec, 8 * n), 0);
 }
 
@@ -183,8 +187,12 @@ static struct perfdata_writer *begin(const char *path, bool chains)
 
 	if (!w)
 		fail_msg("%s", err.text);
-	assert_int_equal(perfdata_add_event(w, &exact, &(uint64_t){EXACT_ID}, 1, "instructions:u", QUIPU_EXACT), 0);
-	assert_int_equal(perfdata_add_event(w, &modelled, &(uint64_t){MODELLED_ID}, 1, "cycles:u", QUIPU_MODELLED), 0);
+	assert_int_equal(perfdata_add_event(w, &exact, &(uint64_t){EXACT_ID}, 1, "instructions:u",
+					    QUIPU_EXACT),
+			 0);
+	assert_int_equal(perfdata_add_event(w, &modelled, &(uint64_t){MODELLED_ID}, 1, "cycles:u",
+					    QUIPU_MODELLED),
+			 0);
 	return w;
 }
 
@@ -192,9 +200,17 @@ static void add_program(struct perfdata_writer *w, const char *elf, uint64_t bas
 {
 	GElf_Phdr ph = code_segment(elf);
 	uint64_t page = ph.p_offset & ~UINT64_C(4095), slack = ph.p_offset - page;
-	struct perfdata_mapping m = {
-		.pid = 4242, .tid = 4242, .addr = base + ph.p_vaddr - slack, .len = (ph.p_filesz + slack + 4095) & ~UINT64_C(4095),
-		.pgoff = page, .maj = 8, .min = 1, .ino = 77, .prot = 5, .flags = 2, .name = elf};
+	struct perfdata_mapping m = {.pid = 4242,
+				     .tid = 4242,
+				     .addr = base + ph.p_vaddr - slack,
+				     .len = (ph.p_filesz + slack + 4095) & ~UINT64_C(4095),
+				     .pgoff = page,
+				     .maj = 8,
+				     .min = 1,
+				     .ino = 77,
+				     .prot = 5,
+				     .flags = 2,
+				     .name = elf};
 
 	assert_int_equal(perfdata_comm(w, 4242, 4242, "guest"), 0);
 	assert_int_equal(perfdata_mmap2(w, &m), 0);
@@ -202,13 +218,24 @@ static void add_program(struct perfdata_writer *w, const char *elf, uint64_t bas
 
 static void finish(struct perfdata_writer *w)
 {
-	static char *cmdline[] = {"quipu", "record", "-e", "instructions:u,cycles:u", "guest", NULL};
-	static const struct perfdata_cpu cpus[4] = {{0, 0, 0, 0}, {1, 0, 0, 0}, {0, 0, 1, 1}, {1, 0, 1, 1}};
+	static char *cmdline[] = {"quipu", "record", "-e", "instructions:u,cycles:u",
+				  "guest", NULL};
+	static const struct perfdata_cpu cpus[4] = {
+		{0, 0, 0, 0}, {1, 0, 0, 0}, {0, 0, 1, 1}, {1, 0, 1, 1}};
 	static const struct perfdata_pmu pmus[] = {{1, "software"}, {4, "cpu"}};
-	struct perfdata_info info = {
-		.hostname = "somewhere", .osrelease = "6.12.0", .arch = "riscv64", .cpudesc = "riscv", .cpuid = "riscv,1",
-		.machine = "riscv", .cmdline = cmdline, .cpus = 4, .cpus_online = 4, .memory_kb = 1048576, .topology = cpus,
-		.pmus = pmus, .nr_pmus = 2};
+	struct perfdata_info info = {.hostname = "somewhere",
+				     .osrelease = "6.12.0",
+				     .arch = "riscv64",
+				     .cpudesc = "riscv",
+				     .cpuid = "riscv,1",
+				     .machine = "riscv",
+				     .cmdline = cmdline,
+				     .cpus = 4,
+				     .cpus_online = 4,
+				     .memory_kb = 1048576,
+				     .topology = cpus,
+				     .pmus = pmus,
+				     .nr_pmus = 2};
 	struct perfdata_error err;
 
 	if (perfdata_finish(w, &info, &err))
@@ -218,21 +245,25 @@ static void finish(struct perfdata_writer *w)
 /* 75 samples in heavy, 25 in light of instructions; 6 and 4 of cycles. */
 static void write_plain(const char *path, const char *elf, uint64_t base)
 {
-	uint64_t heavy = base + function_at(elf, "heavy", NULL), light = base + function_at(elf, "light", NULL);
+	uint64_t heavy = base + function_at(elf, "heavy", NULL),
+		 light = base + function_at(elf, "light", NULL);
 	struct perfdata_writer *w = begin(path, false);
 
 	add_program(w, elf, base);
 	for (unsigned i = 0; i < 100; i++)
-		add_sample(w, EXACT_ID, 1000000 + 1000 * i, i < 75 ? heavy + 4 : light, 1000, NULL, 0);
+		add_sample(w, EXACT_ID, 1000000 + 1000 * i, i < 75 ? heavy + 4 : light, 1000, NULL,
+			   0);
 	for (unsigned i = 0; i < 10; i++)
-		add_sample(w, MODELLED_ID, 2000000 + 1000 * i, i % 5 < 3 ? heavy : light, 500, NULL, 0);
+		add_sample(w, MODELLED_ID, 2000000 + 1000 * i, i % 5 < 3 ? heavy : light, 500, NULL,
+			   0);
 	finish(w);
 }
 
 /* heavy from main (60), light from with_inlines from main (30), light from main (10). */
 static void write_chains(const char *path, const char *elf)
 {
-	uint64_t main_at = function_at(elf, "main", NULL), inlines = function_at(elf, "with_inlines", NULL);
+	uint64_t main_at = function_at(elf, "main", NULL),
+		 inlines = function_at(elf, "with_inlines", NULL);
 	uint64_t heavy = function_at(elf, "heavy", NULL), light = function_at(elf, "light", NULL);
 	struct perfdata_writer *w = begin(path, true);
 
@@ -241,11 +272,14 @@ static void write_chains(const char *path, const char *elf)
 		uint64_t time = 1000000 + 1000 * i;
 
 		if (i % 10 < 6)
-			add_sample(w, EXACT_ID, time, heavy, 1000, (uint64_t[]){heavy, main_at + 4}, 2);
+			add_sample(w, EXACT_ID, time, heavy, 1000, (uint64_t[]){heavy, main_at + 4},
+				   2);
 		else if (i % 10 < 9)
-			add_sample(w, EXACT_ID, time, light, 1000, (uint64_t[]){light, inlines + 4, main_at + 8}, 3);
+			add_sample(w, EXACT_ID, time, light, 1000,
+				   (uint64_t[]){light, inlines + 4, main_at + 8}, 3);
 		else
-			add_sample(w, EXACT_ID, time, light, 1000, (uint64_t[]){light, main_at + 8}, 2);
+			add_sample(w, EXACT_ID, time, light, 1000, (uint64_t[]){light, main_at + 8},
+				   2);
 	}
 	finish(w);
 }
@@ -480,8 +514,12 @@ static void script_prints_what_perf_script_prints(void **state)
 		assert_string_equal(theirs, ours);
 		free(theirs);
 		free(ours);
-		theirs = output(&status, "perf script --no-inline -F comm,pid,tid,cpu,time,event,ip,sym -i '%s' 2>/dev/null", path);
-		ours = output(&status, "'%s' script -F comm,pid,tid,cpu,time,event,ip,sym -i '%s'", tool, path);
+		theirs = output(&status,
+				"perf script --no-inline -F comm,pid,tid,cpu,time,event,ip,sym -i "
+				"'%s' 2>/dev/null",
+				path);
+		ours = output(&status, "'%s' script -F comm,pid,tid,cpu,time,event,ip,sym -i '%s'",
+			      tool, path);
 		assert_string_equal(theirs, ours);
 		free(theirs);
 		free(ours);
@@ -490,13 +528,16 @@ static void script_prints_what_perf_script_prints(void **state)
 
 static void call_graphs_are_those_of_perf(void **state)
 {
-	static const char *const options[] = {"", "--no-children", "-g none", "--no-children -g caller"};
+	static const char *const options[] = {"", "--no-children", "-g none",
+					      "--no-children -g caller"};
 	char path[128], elf[512];
 
 	(void)state;
 	write_chains(in_dir(path, "graph"), guest(elf, "static"));
 	for (int i = 0; i < 4; i++) {
-		char *theirs = output(NULL, "perf report --stdio --no-inline %s -i '%s' 2>/dev/null", options[i], path);
+		char *theirs =
+			output(NULL, "perf report --stdio --no-inline %s -i '%s' 2>/dev/null",
+			       options[i], path);
 		char *ours = output(NULL, "'%s' report %s -i '%s'", tool, options[i], path);
 		char *a = entries(theirs), *b = entries(ours);
 
@@ -509,7 +550,10 @@ static void call_graphs_are_those_of_perf(void **state)
 	}
 }
 
-/* perf takes the addresses of a recorded chain as they are: a call site names its caller, a return address would not. */
+/*
+ * perf takes the addresses of a recorded chain as they are: a call site names its caller, a return
+ * address would not.
+ */
 static void a_call_at_the_end_of_a_function_is_that_functions(void **state)
 {
 	char path[128], elf[512], *text;
@@ -543,13 +587,20 @@ static void a_file_that_perf_recorded_is_read(void **state)
 	for (int i = 0; i < 5; i++) {
 		char *theirs, *ours;
 
-		free(output(&status, "perf record -q -e cpu-clock:u %s -F 997 -o '%s' -- '%s' 2>&1", options[i], path, busy));
+		free(output(&status, "perf record -q -e cpu-clock:u %s -F 997 -o '%s' -- '%s' 2>&1",
+			    options[i], path, busy));
 		if (status) {
 			print_message("# skipped: this host lets perf record nothing\n");
 			skip();
 		}
-		/* Only what falls into the program: perf knows more of the host's libraries (their PLT). */
-		theirs = output(NULL, "perf script --no-inline -i '%s' 2>/dev/null | grep 'profile-busy)'", path);
+		/*
+		 * Only what falls into the program: perf knows more of the host's libraries (their
+		 * PLT).
+		 */
+		theirs =
+			output(NULL,
+			       "perf script --no-inline -i '%s' 2>/dev/null | grep 'profile-busy)'",
+			       path);
 		ours = output(&status, "'%s' script -i '%s' | grep 'profile-busy)'", tool, path);
 		assert_has(theirs, "spin_long+0x");
 		assert_string_equal(theirs, ours);
@@ -582,7 +633,10 @@ static void inlined_functions_are_those_of_addr2line(void **state)
 		const struct profile_symbol *const *in;
 		uint64_t offset = a - ph.p_vaddr + ph.p_offset, addr;
 		size_t n = profile_object_inlines(o, offset, &in);
-		char *text = output(NULL, "riscv64-linux-gnu-addr2line -f -i -e '%s' %#" PRIx64 " | sed -n 'p;n'", elf, a);
+		char *text = output(NULL,
+				    "riscv64-linux-gnu-addr2line -f -i -e '%s' %#" PRIx64
+				    " | sed -n 'p;n'",
+				    elf, a);
 		char mine[512] = "";
 
 		for (size_t i = 0; i < n; i++)
@@ -657,7 +711,8 @@ static void a_program_built_anew_since_is_not_believed(void **state)
 
 /* ---- maps ---- */
 
-static struct profile_record mmap_record(uint32_t pid, uint64_t addr, uint64_t len, uint64_t pgoff, const char *name)
+static struct profile_record mmap_record(uint32_t pid, uint64_t addr, uint64_t len, uint64_t pgoff,
+					 const char *name)
 {
 	struct profile_record r = {.type = PERF_RECORD_MMAP2, .misc = PERF_RECORD_MISC_USER};
 
@@ -669,7 +724,8 @@ static struct profile_record mmap_record(uint32_t pid, uint64_t addr, uint64_t l
 	return r;
 }
 
-static void expect_place(struct profile_maps *m, uint32_t pid, uint64_t ip, const char *name, uint64_t offset)
+static void expect_place(struct profile_maps *m, uint32_t pid, uint64_t ip, const char *name,
+			 uint64_t offset)
 {
 	struct profile_place p;
 
@@ -739,7 +795,8 @@ static void recursion_counts_a_function_once(void **state)
 	main_at = function_at(elf, "main", NULL);
 	w = begin(in_dir(path, "recursion"), true);
 	add_program(w, elf, 0);
-	add_sample(w, EXACT_ID, 1, heavy, 10, (uint64_t[]){heavy, heavy + 4, heavy + 4, main_at}, 4);
+	add_sample(w, EXACT_ID, 1, heavy, 10, (uint64_t[]){heavy, heavy + 4, heavy + 4, main_at},
+		   4);
 	add_sample(w, EXACT_ID, 2, main_at, 10, (uint64_t[]){main_at}, 1);
 	finish(w);
 	text = output(NULL, "'%s' report -g none -n --sort symbol -i '%s'", tool, path);
@@ -815,10 +872,17 @@ static void write_small(const char *path)
 	struct perfdata_writer *w = begin(path, true);
 
 	assert_int_equal(perfdata_comm(w, 4242, 4242, "guest"), 0);
-	assert_int_equal(perfdata_mmap2(w, &(struct perfdata_mapping){.pid = 4242, .tid = 4242, .addr = 0x10000, .len = 0x1000,
-								      .prot = 5, .flags = 2, .name = "[code]"}), 0);
+	assert_int_equal(perfdata_mmap2(w, &(struct perfdata_mapping){.pid = 4242,
+								      .tid = 4242,
+								      .addr = 0x10000,
+								      .len = 0x1000,
+								      .prot = 5,
+								      .flags = 2,
+								      .name = "[code]"}),
+			 0);
 	for (unsigned i = 0; i < 4; i++)
-		add_sample(w, EXACT_ID + i % 2, 1000 + i, 0x10010, 10, (uint64_t[]){0x10010, 0x10020, 0x10030}, 3);
+		add_sample(w, EXACT_ID + i % 2, 1000 + i, 0x10010, 10,
+			   (uint64_t[]){0x10010, 0x10020, 0x10030}, 3);
 	finish(w);
 }
 
@@ -873,7 +937,8 @@ static void damaged_compressed_records_do_no_harm(void **state)
 
 	(void)state;
 	in_dir(path, "packed");
-	free(output(&status, "perf record -q -z -e cpu-clock:u -F 997 -o '%s' -- '%s' 2>&1", path, busy));
+	free(output(&status, "perf record -q -z -e cpu-clock:u -F 997 -o '%s' -- '%s' 2>&1", path,
+		    busy));
 	if (status) {
 		print_message("# skipped: this host lets perf record nothing\n");
 		skip();
@@ -959,7 +1024,8 @@ static void nothing_looks_whole_that_is_not(void **state)
 	w = begin(path, false);
 	setrlimit(RLIMIT_FSIZE, &small);
 	for (unsigned i = 0; i < 20000 && !r; i++) {
-		uint64_t rec[7] = {PERF_RECORD_SAMPLE | (uint64_t)56 << 48, EXACT_ID, 1, 0, i, 0, 1};
+		uint64_t rec[7] = {
+			PERF_RECORD_SAMPLE | (uint64_t)56 << 48, EXACT_ID, 1, 0, i, 0, 1};
 
 		r = perfdata_append(w, rec, sizeof(rec));
 	}

@@ -23,5 +23,6 @@ int main(int argc, char **argv)
 {
 	if (argc < 2)
 		return 2;
-	return strcmp(argv[1], "report") ? cmd_script(argc - 1, argv + 1) : cmd_report(argc - 1, argv + 1);
+	return strcmp(argv[1], "report") ? cmd_script(argc - 1, argv + 1)
+					 : cmd_report(argc - 1, argv + 1);
 }
