@@ -151,14 +151,17 @@ def value(row):
 # The independent count.
 
 def qemu_log(work, command, period=None):
-    """Output lines of exec_log for @command, run by QEMU alone, one instruction per block."""
+    """Output lines of exec_log for @command, run by QEMU alone, one instruction per block.
+
+    The program gets what quipu's gets (input, pipes for output, environment, random seed): all of it is in the count.
+    """
     read, write = os.pipe()
     with tempfile.TemporaryFile() as answer:
         counter = subprocess.Popen([EXEC_LOG] + ([str(period)] if period else []), stdin=read, stdout=answer)
         os.close(read)
-        qemu = subprocess.run(["qemu-riscv64", "-L", SYSROOT, "-singlestep", "-d", "in_asm,exec,nochain",
+        qemu = subprocess.run(["qemu-riscv64", "-L", SYSROOT, "-seed", "1", "-singlestep", "-d", "in_asm,exec,nochain",
                                "-D", f"/dev/fd/{write}", *command], cwd=work.folder, env=environment(work.folder),
-                              stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+                              stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
                               pass_fds=[write], check=False)
         os.close(write)
         equal(counter.wait(), 0, "status of exec_log")

@@ -8,13 +8,12 @@ from harness import function_of, functions, equal, guest, holds, main, qemu_coun
 
 
 def exact(work, *command):
-    """Retired instructions per function, from QEMU's log and the symbol table."""
+    """Retired instructions per function, from QEMU's log and the symbol table; a function is the set of its names."""
     rows = functions(command[0])
     _, total, by_pc = qemu_count(work, *command)
     counts = Counter()
     for pc, times in by_pc.items():
-        names = function_of(rows, pc)
-        counts[min(names) if names else "?"] += times
+        counts[frozenset(function_of(rows, pc))] += times
     return total, counts
 
 
@@ -33,13 +32,14 @@ def compare(work, period, *command):
     work.record("-e", "instructions", "-c", str(period), "--", *command)
     ours = shares(work.quipu("report", "--stdio", "-i", "perf.data", status=0).out)
     perf = shares(work.run("perf", "report", "--stdio", "-i", "perf.data", "--sort", "comm,dso,symbol", status=0).out)
-    truth = [name for name, _ in counts.most_common(5)]
-    equal([name for _, name in ours[:5]], truth, "top five of quipu report")
-    equal([name for _, name in perf[:5]], truth, "top five of perf report")
-    for (percent, name), (theirs, _) in zip(ours[:5], perf[:5]):
+    top = counts.most_common(6)
+    holds(top[4][1] - top[5][1] > total / 500, "the fifth and the sixth are too close for a sample to tell")
+    equal([name for _, name in ours[:5]], [name for _, name in perf[:5]], "top five of quipu report and perf report")
+    for (percent, name), (theirs, _), (names, count) in zip(ours[:5], perf[:5], top):
+        holds(name in names, f"{name} in the report where {sorted(names)} is exact; all: {ours[:6]}, {top}")
         holds(abs(percent - theirs) < 0.011, f"{name}: quipu {percent} %, perf {theirs} %")
-        share = 100 * counts[name] / total
-        holds(abs(percent - share) < 1.0, f"{name}: sampled {percent} %, exact {share:.2f} %")
+        share = 100 * count / total
+        holds(abs(percent - share) < 0.5, f"{name}: sampled {percent} %, exact {share:.2f} %")
 
 
 @test("loop: the top five agree")
@@ -49,7 +49,7 @@ def loop(work):
 
 @test("realistic: the top five agree")
 def realistic(work):
-    compare(work, 499, guest("realistic"), "1", "32")
+    compare(work, 199, guest("realistic"), "1", "40")
 
 
 @test("with call chains: main and its callees have children that sum up")

@@ -4,7 +4,7 @@
 
 #include "guest.h"
 
-NAMED static long before_exec(void)
+NAMED long before_exec(void)
 {
 	long n = 0;
 

@@ -8,14 +8,14 @@
 
 #include "guest.h"
 
-NAMED static long child_work(long n)
+NAMED long child_work(long n)
 {
 	for (long i = 0; i < n; i++)
 		__asm__ volatile("");
 	return n;
 }
 
-NAMED static long parent_work(long n)
+NAMED long parent_work(long n)
 {
 	for (long i = 0; i < n; i++)
 		__asm__ volatile("");

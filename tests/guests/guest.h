@@ -5,7 +5,10 @@
 
 #include <stdlib.h>
 
-/* A function that keeps its name and its borders: what a symbol of a report must show. */
+/*
+ * A function that keeps its name and its borders: what a symbol of a report must show. Such functions are not static:
+ * where a local function starts at a mapping symbol of the assembler ($xrv64...), perf 6.1 shows that name instead.
+ */
 #define NAMED __attribute__((noinline, noclone))
 
 /* argv[i] as a number, or @fallback where there is none. */

@@ -9,7 +9,7 @@
 
 #include "guest.h"
 
-NAMED static long before(void)
+NAMED long before(void)
 {
 	long x = 0;
 

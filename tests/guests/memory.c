@@ -11,7 +11,7 @@
 #define STRIDE                                                                                     \
 	17 /* words: odd, so that it visits every word of a table whose size is a power of two */
 
-NAMED static uint64_t walk(const uint64_t *t, size_t n)
+NAMED uint64_t walk(const uint64_t *t, size_t n)
 {
 	uint64_t sum = 0;
 	size_t at = 0;
@@ -23,7 +23,7 @@ NAMED static uint64_t walk(const uint64_t *t, size_t n)
 	return sum;
 }
 
-NAMED static void scatter(uint64_t *t, size_t n)
+NAMED void scatter(uint64_t *t, size_t n)
 {
 	uint64_t x = 88172645463325252u;
 
@@ -35,7 +35,7 @@ NAMED static void scatter(uint64_t *t, size_t n)
 	}
 }
 
-NAMED static size_t chase(const uint32_t *next, size_t n)
+NAMED size_t chase(const uint32_t *next, size_t n)
 {
 	size_t at = 0;
 

@@ -46,7 +46,7 @@ struct text {
 	unsigned long words;
 };
 
-NAMED static void make_vocabulary(struct vocabulary *v, struct random *r)
+NAMED void make_vocabulary(struct vocabulary *v, struct random *r)
 {
 	static const char consonant[] = "bcdfghklmnprstvz", vowel[] = "aeiou";
 
@@ -67,8 +67,7 @@ static inline unsigned choose_word(struct random *r)
 	return random_below(r, random_below(r, VOCABULARY) + 1);
 }
 
-NAMED static void write_text(struct text *t, size_t capacity, const struct vocabulary *v,
-			     struct random *r)
+NAMED void write_text(struct text *t, size_t capacity, const struct vocabulary *v, struct random *r)
 {
 	unsigned in_line = 0;
 
@@ -113,7 +112,7 @@ static inline uint32_t hash_word(const char *s, size_t n)
 	return h;
 }
 
-NAMED static bool count_word(struct table *t, const char *word, uint32_t length)
+NAMED bool count_word(struct table *t, const char *word, uint32_t length)
 {
 	uint32_t hash = hash_word(word, length), at = hash >> (32 - TABLE_BITS);
 
@@ -139,7 +138,7 @@ static inline bool is_letter(char c)
 	return c >= 'a' && c <= 'z';
 }
 
-NAMED static unsigned long split_words(const struct text *text, struct table *table)
+NAMED unsigned long split_words(const struct text *text, struct table *table)
 {
 	unsigned long words = 0;
 	size_t i = 0;
@@ -163,7 +162,7 @@ NAMED static unsigned long split_words(const struct text *text, struct table *ta
 
 /* The table in order of falling count, then of the words themselves: a heap sort, so that no libc is in the picture. */
 
-NAMED static int compare_entries(const struct entry *a, const struct entry *b)
+NAMED int compare_entries(const struct entry *a, const struct entry *b)
 {
 	uint32_t n = a->length < b->length ? a->length : b->length;
 	int c;
@@ -190,7 +189,7 @@ static void sift_down(struct entry *e, size_t root, size_t n)
 	e[root] = moving;
 }
 
-NAMED static void sort_entries(struct entry *e, size_t n)
+NAMED void sort_entries(struct entry *e, size_t n)
 {
 	for (size_t i = n / 2; i-- > 0;)
 		sift_down(e, i, n);
@@ -203,7 +202,7 @@ NAMED static void sort_entries(struct entry *e, size_t n)
 	}
 }
 
-NAMED static size_t gather_entries(struct table *t)
+NAMED size_t gather_entries(struct table *t)
 {
 	size_t n = 0;
 
@@ -246,7 +245,7 @@ static inline void remember(struct packer *p, const uint8_t *in, uint32_t at)
 	p->head[h] = at;
 }
 
-NAMED static uint32_t match_length(const uint8_t *a, const uint8_t *b, uint32_t most)
+NAMED uint32_t match_length(const uint8_t *a, const uint8_t *b, uint32_t most)
 {
 	uint32_t n = 0;
 
@@ -255,8 +254,8 @@ NAMED static uint32_t match_length(const uint8_t *a, const uint8_t *b, uint32_t 
 	return n;
 }
 
-NAMED static uint32_t find_match(const struct packer *p, const uint8_t *in, uint32_t at,
-				 uint32_t length, uint32_t *distance)
+NAMED uint32_t find_match(const struct packer *p, const uint8_t *in, uint32_t at, uint32_t length,
+			  uint32_t *distance)
 {
 	uint32_t most = length - at < MATCH_MAX ? length - at : MATCH_MAX, best = 0;
 	uint32_t from = p->head[hash_four(in + at)];
@@ -274,7 +273,7 @@ NAMED static uint32_t find_match(const struct packer *p, const uint8_t *in, uint
 	return best >= MATCH_MIN ? best : 0;
 }
 
-NAMED static size_t pack(struct packer *p, const uint8_t *in, uint32_t length, uint8_t *out)
+NAMED size_t pack(struct packer *p, const uint8_t *in, uint32_t length, uint8_t *out)
 {
 	size_t n = 0, flags = 0;
 	unsigned items = 8;
@@ -308,7 +307,7 @@ NAMED static size_t pack(struct packer *p, const uint8_t *in, uint32_t length, u
 	return n;
 }
 
-NAMED static size_t unpack(const uint8_t *in, size_t length, uint8_t *out, size_t capacity)
+NAMED size_t unpack(const uint8_t *in, size_t length, uint8_t *out, size_t capacity)
 {
 	size_t n = 0, at = 0;
 
@@ -355,7 +354,7 @@ static void make_crc(struct crc *c)
 	}
 }
 
-NAMED static uint32_t checksum(const struct crc *c, uint32_t sum, const void *data, size_t n)
+NAMED uint32_t checksum(const struct crc *c, uint32_t sum, const void *data, size_t n)
 {
 	const uint8_t *p = data;
 
@@ -379,7 +378,7 @@ struct service {
 	size_t total_in, total_out;
 };
 
-NAMED static bool serve(struct service *s)
+NAMED bool serve(struct service *s)
 {
 	size_t packed, entries;
 	uint64_t counted = 0;

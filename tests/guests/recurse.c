@@ -7,19 +7,20 @@
 
 #include "guest.h"
 
-NAMED static long fib(long n)
+NAMED long fib(long n)
 {
-	long a;
+	long a, b;
 
 	if (n < 2)
 		return n;
 	a = fib(n - 1);
+	b = fib(n - 2);
 	/* The barrier keeps the compiler from turning the second call into a loop. */
-	__asm__ volatile("" : "+r"(a));
-	return a + fib(n - 2);
+	__asm__ volatile("" : "+r"(b));
+	return a + b;
 }
 
-NAMED static long ackermann(long m, long n)
+NAMED long ackermann(long m, long n)
 {
 	long r;
 

@@ -5,7 +5,7 @@
 
 #include "guest.h"
 
-NAMED static void spin_forever(void)
+NAMED void spin_forever(void)
 {
 	uint64_t x = 1;
 

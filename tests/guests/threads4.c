@@ -17,7 +17,7 @@ struct job {
 	char pad[112]; /* a cache line of its own */
 };
 
-NAMED static uint64_t work(long iterations)
+NAMED uint64_t work(long iterations)
 {
 	uint64_t x = 1;
 
