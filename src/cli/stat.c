@@ -188,7 +188,7 @@ static int set_aggregation(struct options *o, enum stat_aggregation a)
 	return 0;
 }
 
-static int parse_run_option(struct run_options *r, int c)
+static int parse_run_option(struct run_options *r, int c, const char *text)
 {
 	switch (c) {
 	case 'm': r->machine = optarg; return 0;
@@ -202,12 +202,14 @@ static int parse_run_option(struct run_options *r, int c)
 			return cli_error("--timing takes base or full, not '%s'", optarg);
 		r->timing_full = optarg[0] == 'f';
 		return 0;
+	case ':':
+		return cli_error("option '%s' needs a value; `quipu stat --help` explains it", text);
 	}
-	fputs(usage, stderr);
-	return 2;
+	return cli_error("quipu stat has no option '%s'; `quipu stat --help` shows those it has", text);
 }
 
-static int parse_option(struct options *o, int c)
+/* @text: the argument that the option came from. */
+static int parse_option(struct options *o, int c, const char *text)
 {
 	switch (c) {
 	case 'e':
@@ -240,7 +242,7 @@ static int parse_option(struct options *o, int c)
 				 optarg);
 	case 'h': fputs(usage, stdout); return -1;
 	}
-	return parse_run_option(&o->run, c);
+	return parse_run_option(&o->run, c, text);
 }
 
 static int check_options(const struct options *o, int left)
@@ -271,8 +273,12 @@ static int parse_options(struct options *o, int argc, char **argv)
 
 	*o = (struct options){.runs = 1, .run.paranoid = -1};
 	optind = 0; /* start over: getopt keeps its place between commands */
-	while ((c = getopt_long(argc, argv, "+m:e:dr:I:aC:Aix:jo:L:vhp:t:", long_options, NULL)) != -1) {
-		rc = parse_option(o, c);
+	opterr = 0;
+	while ((c = getopt_long(argc, argv, "+:m:e:dr:I:aC:Aix:jo:L:vhp:t:", long_options, NULL)) != -1) {
+		char letter[3] = {'-', (char)optopt, '\0'};
+
+		/* A bad letter may stand in the middle of an argument; a bad word is the argument just passed. */
+		rc = parse_option(o, c, optopt > 0 && optopt < 256 ? letter : argv[optind - 1]);
 		if (rc)
 			return rc;
 	}
@@ -641,6 +647,16 @@ static struct quipu_count since_last(struct stat *s, struct handle *h)
 	return d;
 }
 
+/* The count had the event run all the time it was enabled, to the nearest whole as perf estimates it. */
+static double scaled(const struct quipu_count *c)
+{
+	if (!c->running)
+		return 0;
+	if (c->running >= c->enabled)
+		return (double)c->value;
+	return floor((double)c->value * (double)c->enabled / (double)c->running + 0.5);
+}
+
 /* What the handles of events first..end-1 in @place counted, added up. */
 static void sum_row(struct stat *s, size_t first, size_t end, size_t place, struct stat_row *row)
 {
@@ -658,9 +674,7 @@ static void sum_row(struct stat *s, size_t first, size_t end, size_t place, stru
 			row->units++;
 			row->enabled += c.enabled;
 			row->running += c.running;
-			if (c.running)
-				value += c.running < c.enabled ? (double)c.value * (double)c.enabled / (double)c.running
-							       : (double)c.value;
+			value += scaled(&c);
 			has_truth = has_truth && c.has_truth;
 			truth += c.has_truth ? (double)c.truth : 0;
 			if (!c.running && c.reason)

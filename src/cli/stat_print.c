@@ -300,7 +300,7 @@ static void text_foot(FILE *f, const struct stat_sheet *s)
 	int pad = 5 + NAME_WIDTH - (int)strlen(" seconds time elapsed");
 
 	if (s->runs > 1)
-		fprintf(f, "\n %17.5f +- %.5f seconds time elapsed  ( +-%6.2f%% )  modelled\n", s->elapsed,
+		fprintf(f, "\n %17.9f +- %.9f seconds time elapsed  ( +-%6.2f%% )  modelled\n", s->elapsed,
 			s->elapsed_deviation, s->elapsed ? 100 * s->elapsed_deviation / s->elapsed : 0);
 	else
 		fprintf(f, "\n %17.9f seconds time elapsed%*s modelled\n", s->elapsed, pad + 1, "");
