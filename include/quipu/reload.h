@@ -16,7 +16,8 @@
 struct quipu_reload {
 	uint64_t sample_period; /* current period, in counts of the event */
 	int64_t period_left;	/* counts to go until the next sample */
-	uint64_t last_period;	/* period of the sample just taken */
+	uint64_t last_period;	/* period that the sample just taken completed */
+	uint64_t current;	/* period that the counter is in now; 0: not programmed yet */
 	uint64_t sample_freq;	/* samples a second of model time; 0: fixed period */
 	uint64_t last_time;	/* ns, time of the last overflow (frequency mode); 0: none yet */
 	uint64_t freq_count;	/* event count at the last tick (frequency mode) */

@@ -5,6 +5,11 @@
  *
  * Linked into the engine process as well as into the core: no allocation, no call out of this file, no state but the
  * caller's. It neither stops nor starts a counter; that is the caller's part when true is returned.
+ *
+ * One difference from Linux: there last_period is the period just programmed, here the one just completed. In the
+ * steady state they are equal. While the period of a frequency event still grows from 1, Linux is saved by the
+ * microseconds that a real interrupt takes; a modelled one takes no time, and dividing the next period by the time of
+ * the last one would throw the period to billions.
  */
 #include <quipu/reload.h>
 
@@ -29,8 +34,10 @@ bool quipu_reload_set_period(struct quipu_reload *r)
 	}
 	if (used) {
 		r->period_left = (int64_t)left;
-		r->last_period = r->sample_period;
+		r->last_period = r->current ? r->current : r->sample_period;
 	}
+	if (used || !r->current)
+		r->current = r->sample_period;
 	if (r->max_left && left > (__int128)r->max_left)
 		left = (__int128)r->max_left;
 	r->programmed = (uint64_t)left;
