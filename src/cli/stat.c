@@ -719,7 +719,6 @@ static void fill_row(struct stat *s, size_t first, size_t end, size_t place, str
 	} else if (!row->running) {
 		row->state = STAT_NOT_COUNTED;
 		row->reason = not_counted_reason(row);
-		row->has_truth = false;
 	}
 }
 

@@ -153,6 +153,12 @@ static bool multiplexed(const struct stat_row *r)
 	return r->state == STAT_COUNTED && r->running < r->enabled;
 }
 
+/* Is the truth worth a column: is the number beside it an estimate, or missing? */
+static bool shows_truth(const struct stat_row *r)
+{
+	return r->has_truth && (multiplexed(r) || r->state == STAT_NOT_COUNTED);
+}
+
 static double percent_running(const struct stat_row *r)
 {
 	return r->enabled ? 100.0 * (double)r->running / (double)r->enabled : 100.0;
@@ -174,16 +180,37 @@ static void format_value(char *buf, size_t len, const struct stat_row *r, double
 	snprintf(buf, len, grouped ? "%'.*f" : "%.*f", decimals, value * r->scale);
 }
 
+/* Bytes of the UTF-8 character at @p; 0 when it is none (a lone or truncated byte). */
+static size_t utf8_length(const unsigned char *p)
+{
+	size_t n = *p < 0x80 ? 1 : *p >= 0xc2 && *p < 0xe0 ? 2 : *p >= 0xe0 && *p < 0xf0 ? 3 : *p >= 0xf0 && *p < 0xf5 ? 4 : 0;
+
+	for (size_t i = 1; i < n; i++)
+		if ((p[i] & 0xc0) != 0x80)
+			return 0;
+	/* overlong forms, surrogates, past the last code point */
+	if ((*p == 0xe0 && p[1] < 0xa0) || (*p == 0xed && p[1] > 0x9f) || (*p == 0xf0 && p[1] < 0x90) ||
+	    (*p == 0xf4 && p[1] > 0x8f))
+		return 0;
+	return n;
+}
+
+/* Names may be any bytes that stood on the command line; what is no UTF-8 is written as the code point of the byte. */
 static void json_string(FILE *f, const char *text)
 {
+	const unsigned char *p = (const unsigned char *)text;
+
 	putc('"', f);
-	for (const unsigned char *p = (const unsigned char *)text; *p; p++) {
+	while (*p) {
+		size_t n = utf8_length(p);
+
 		if (*p == '"' || *p == '\\')
 			fprintf(f, "\\%c", *p);
-		else if (*p < 0x20)
+		else if (*p < 0x20 || !n)
 			fprintf(f, "\\u%04x", *p);
 		else
-			putc(*p, f);
+			fwrite(p, 1, n, f);
+		p += n ? n : 1;
 	}
 	putc('"', f);
 }
@@ -267,23 +294,17 @@ static void text_row(FILE *f, const struct stat_sheet *s, const struct stat_row 
 		snprintf(value, sizeof(value), "%s", state_text(r->state));
 	add(&l, "%18s %-*s %-*s %-*s", value, unit_width, r->state == STAT_COUNTED ? r->unit : "", NAME_WIDTH, r->name,
 	    CLASS_WIDTH, class_name(r));
-	if (r->state != STAT_COUNTED) {
-		add(&l, " # %s", r->reason ? r->reason : "");
-		if (!r->reason)
-			l.n -= 3;
-		l.text[l.n] = '\0';
-		put_line(f, &l);
-		return;
-	}
-	add_metric(&l, &m);
-	if (s->runs > 1)
+	if (r->state == STAT_COUNTED)
+		add_metric(&l, &m);
+	else if (r->reason)
+		add(&l, " # %s", r->reason);
+	if (s->runs > 1 && r->state == STAT_COUNTED)
 		add(&l, "  ( +-%6.2f%% )", r->deviation);
-	if (multiplexed(r)) {
+	if (multiplexed(r))
 		add(&l, "  (%.2f%%)", percent_running(r));
-		format_value(value, sizeof(value), r, r->truth, !s->digits);
-		if (r->has_truth)
-			add(&l, "  truth: %s %s", value, quipu_exactness_name(r->exactness));
-	}
+	format_value(value, sizeof(value), r, r->truth, !s->digits);
+	if (shows_truth(r))
+		add(&l, "  truth: %s %s", value, quipu_exactness_name(r->exactness));
 	put_line(f, &l);
 }
 
@@ -358,7 +379,7 @@ static void csv_row(FILE *f, const struct stat_sheet *s, const struct stat_row *
 	else
 		fputs(sep, f);
 	fprintf(f, "%s%s", sep, r->state == STAT_COUNTED ? class_name(r) : "");
-	if (multiplexed(r) && r->has_truth) {
+	if (shows_truth(r)) {
 		format_value(value, sizeof(value), r, r->truth, false);
 		fprintf(f, "%s%s", sep, value);
 	}
@@ -402,12 +423,12 @@ static void json_row(FILE *f, const struct stat_sheet *s, const struct stat_row 
 	fprintf(f, ", \"event-runtime\" : %llu, \"pcnt-running\" : %.2f, \"metric-value\" : %f, \"metric-unit\" : ",
 		(unsigned long long)r->running, percent_running(r), m.format ? m.value : 0.0);
 	json_string(f, m.format ? metric_unit(&m) : "");
-	fprintf(f, ", \"class\" : \"%s\"", r->state == STAT_COUNTED ? quipu_exactness_name(r->exactness) : "none");
-	if (multiplexed(r)) {
+	fprintf(f, ", \"class\" : \"%s\"",
+		r->state == STAT_COUNTED || shows_truth(r) ? quipu_exactness_name(r->exactness) : "none");
+	if (multiplexed(r))
 		fputs(", \"estimate\" : true", f);
-		if (r->has_truth)
-			fprintf(f, ", \"exact-value\" : \"%f\"", r->truth * r->scale);
-	}
+	if (shows_truth(r))
+		fprintf(f, ", \"exact-value\" : \"%f\"", r->truth * r->scale);
 	if (r->state != STAT_COUNTED && r->reason) {
 		fputs(", \"reason\" : ", f);
 		json_string(f, r->reason);

@@ -200,6 +200,14 @@ static void hostile_names_stay_inside_their_json_string(void **state)
 	assert_string_equal(strchr(text, '\n'), "\n");
 	json_decref(o);
 	free(text);
+
+	row.name = "\xff\xc3 \xed\xa0\x80 \xc3\xa9"; /* bytes that are no UTF-8, and one letter that is */
+	text = printed(&s, true);
+	o = json_loads(text, 0, NULL);
+	assert_non_null(o);
+	assert_string_equal(text_of(o, "event"), "\xc3\xbf\xc3\x83 \xc3\xad\xc2\xa0\xc2\x80 \xc3\xa9");
+	json_decref(o);
+	free(text);
 }
 
 static void repeated_runs_show_mean_and_deviation(void **state)
@@ -310,6 +318,33 @@ static void ratios_are_made_within_the_same_rings(void **state)
 	       "500,,instructions:u,2000000,100.00,,,exact\n");
 }
 
+/* An event whose turn never came has no estimate, but a truth. */
+static void an_event_that_never_ran_has_its_truth_still(void **state)
+{
+	struct stat_row row = HW("instructions", 1, 0, QUIPU_EXACT);
+	struct stat_sheet s = sheet(STAT_CSV);
+
+	(void)state;
+	row.running = 0;
+	row.state = STAT_NOT_COUNTED;
+	row.reason = "all taken";
+	row.has_truth = true;
+	row.truth = 77;
+	s.rows = &row;
+	s.n = 1;
+	expect(&s, true, "<not counted>,,instructions,0,0.00,,,,77\n");
+	s.format = STAT_JSON;
+	expect(&s, true,
+	       "{\"counter-value\" : \"<not counted>\", \"unit\" : \"\", \"event\" : \"instructions\", "
+	       "\"event-runtime\" : 0, \"pcnt-running\" : 0.00, \"metric-value\" : 0.000000, \"metric-unit\" : \"\", "
+	       "\"class\" : \"exact\", \"exact-value\" : \"77.000000\", \"reason\" : \"all taken\"}\n");
+	s.format = STAT_TEXT;
+	s.interval = true;
+	expect(&s, false,
+	       "     0.000000000      <not counted>      instructions                     -        # all taken  "
+	       "truth: 77 exact\n");
+}
+
 /* Thousands come from the locale; what programs read never does. */
 static void locale_groups_the_table_only(void **state)
 {
@@ -317,7 +352,7 @@ static void locale_groups_the_table_only(void **state)
 	char *text;
 
 	if (!setlocale(LC_NUMERIC, "en_US.UTF-8") && !setlocale(LC_NUMERIC, "en_US")) {
-		print_message("no locale with thousands separators (en_US) is installed\n");
+		print_message("# no locale with thousands separators (en_US) is installed\n");
 		skip();
 	}
 	(void)state;
@@ -347,6 +382,7 @@ int main(void)
 		cmocka_unit_test(intervals_have_a_head_once_and_no_foot),
 		cmocka_unit_test(each_place_derives_from_its_own_counts),
 		cmocka_unit_test(ratios_are_made_within_the_same_rings),
+		cmocka_unit_test(an_event_that_never_ran_has_its_truth_still),
 		cmocka_unit_test(locale_groups_the_table_only),
 	};
 
