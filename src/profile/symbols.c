@@ -22,6 +22,7 @@
 struct symbol {
 	struct profile_symbol pub;
 	uint64_t reach; /* largest end of this symbol and all before it */
+	size_t order;	/* in the file's table */
 	uint8_t bind;
 	bool sized;
 };
@@ -230,30 +231,65 @@ static int add_symbol(struct object *o, uint64_t start, uint64_t size, const cha
 	name = profile_symbols_intern(o->set, name);
 	if (!name)
 		return -ENOMEM;
-	o->symbols[o->nr_symbols++] =
-		(struct symbol){.pub = {.start = start,
-					.end = start + size < start ? UINT64_MAX : start + size,
-					.name = name},
-				.bind = (uint8_t)bind,
-				.sized = size};
+	o->symbols[o->nr_symbols] = (struct symbol){
+		.pub = {.start = start,
+			.end = start + size < start ? UINT64_MAX : start + size,
+			.name = name},
+		.order = o->nr_symbols,
+		.bind = (uint8_t)bind,
+		.sized = size,
+	};
+	o->nr_symbols++;
 	return 0;
+}
+
+static const char *section_name(Elf *elf, size_t index, size_t names)
+{
+	Elf_Scn *scn = elf_getscn(elf, index);
+	const char *name;
+	GElf_Shdr sh;
+
+	if (!scn || !gelf_getshdr(scn, &sh))
+		return "";
+	name = elf_strptr(elf, names, sh.sh_name);
+	return name ? name : "";
+}
+
+/*
+ * Functions, and labels that assembler code gave no type, if they are meant to be seen and lie in
+ * code. Objects lie in executable segments too (constants): a sample there would be odd, but should
+ * say where it is.
+ */
+static bool is_wanted(Elf *elf, const GElf_Sym *sym, size_t names)
+{
+	unsigned type = GELF_ST_TYPE(sym->st_info), visibility = GELF_ST_VISIBILITY(sym->st_other);
+	const char *section;
+
+	if (sym->st_shndx == SHN_UNDEF)
+		return false;
+	if (type == STT_FUNC || type == STT_GNU_IFUNC)
+		return true;
+	section = section_name(elf, sym->st_shndx, names);
+	if (type == STT_OBJECT) /* the linkage table as a whole is one, of no section */
+		return sym->st_shndx != SHN_ABS && strcmp(section, ".plt");
+	if (type != STT_NOTYPE || sym->st_shndx == SHN_ABS || visibility == STV_HIDDEN ||
+	    visibility == STV_INTERNAL)
+		return false;
+	return strstr(section, ".text") != NULL;
 }
 
 static int read_table(struct object *o, Elf *elf, Elf_Scn *scn, const GElf_Shdr *sh)
 {
 	Elf_Data *data = elf_getdata(scn, NULL);
-	size_t n = data && sh->sh_entsize ? data->d_size / sh->sh_entsize : 0;
+	size_t n = data && sh->sh_entsize ? data->d_size / sh->sh_entsize : 0, names = 0;
 	int r = 0;
 
+	elf_getshdrstrndx(elf, &names);
 	for (size_t i = 0; i < n && !r; i++) {
 		GElf_Sym sym;
-		unsigned type;
 		const char *name;
 
-		if (!gelf_getsym(data, (int)i, &sym) || sym.st_shndx == SHN_UNDEF)
-			continue;
-		type = GELF_ST_TYPE(sym.st_info);
-		if (type != STT_FUNC && type != STT_GNU_IFUNC && type != STT_NOTYPE)
+		if (!gelf_getsym(data, (int)i, &sym) || !is_wanted(elf, &sym, names))
 			continue;
 		name = elf_strptr(elf, sh->sh_link, sym.st_name);
 		if (!name || is_marker(name) || !in_code(o, sym.st_value))
@@ -278,7 +314,77 @@ static int read_tables(struct object *o, Elf *elf, GElf_Word want)
 	return r;
 }
 
-/* Of names of one address: one with a size, not weak, global, fewest underscores, longest. */
+/* ---- the procedure linkage table: its entries carry no symbols, but its relocations name them ---- */
+
+/* Sizes from each psABI; only where all entries lie in .plt, in the order of .rela.plt. */
+static const struct {
+	uint16_t machine, header, entry;
+} linkage[] = {
+	{EM_RISCV, 32, 16},
+	{0},
+};
+
+static Elf_Scn *find_section(Elf *elf, const char *name)
+{
+	Elf_Scn *scn = NULL;
+	size_t names;
+
+	if (elf_getshdrstrndx(elf, &names))
+		return NULL;
+	while ((scn = elf_nextscn(elf, scn)))
+		if (!strcmp(section_name(elf, elf_ndxscn(scn), names), name))
+			return scn;
+	return NULL;
+}
+
+static int add_linkage_entry(struct object *o, Elf_Scn *symbols, const GElf_Rela *rela, uint64_t at,
+			     uint64_t size)
+{
+	const char *name;
+	char text[512];
+	GElf_Shdr sh;
+	GElf_Sym sym;
+
+	if (!symbols || !gelf_getshdr(symbols, &sh) ||
+	    !gelf_getsym(elf_getdata(symbols, NULL), (int)GELF_R_SYM(rela->r_info), &sym))
+		return 0;
+	name = elf_strptr(o->elf, sh.sh_link, sym.st_name);
+	if (!name || !name[0])
+		return 0;
+	snprintf(text, sizeof(text), "%s@plt", name);
+	return add_symbol(o, at, size, text, STB_GLOBAL);
+}
+
+static int read_linkage(struct object *o)
+{
+	Elf_Scn *plt = find_section(o->elf, ".plt"), *rela = find_section(o->elf, ".rela.plt");
+	GElf_Ehdr eh;
+	GElf_Shdr psh, rsh;
+	Elf_Data *data;
+	size_t k = 0, n;
+	int r = 0;
+
+	if (!plt || !rela || !gelf_getehdr(o->elf, &eh) || !gelf_getshdr(plt, &psh) ||
+	    !gelf_getshdr(rela, &rsh) || !rsh.sh_entsize)
+		return 0;
+	while (linkage[k].machine && linkage[k].machine != eh.e_machine)
+		k++;
+	data = elf_getdata(rela, NULL);
+	if (!linkage[k].machine || !data || psh.sh_size < linkage[k].header)
+		return 0;
+	n = (psh.sh_size - linkage[k].header) / linkage[k].entry;
+	for (size_t i = 0; i < n && i < data->d_size / rsh.sh_entsize && !r; i++) {
+		uint64_t at = psh.sh_addr + linkage[k].header + i * linkage[k].entry;
+		GElf_Rela entry;
+
+		if (gelf_getrela(data, (int)i, &entry))
+			r = add_linkage_entry(o, elf_getscn(o->elf, rsh.sh_link), &entry, at,
+					      linkage[k].entry);
+	}
+	return r;
+}
+
+/* Of names of one address: one with a size, not weak, global, fewest underscores, longest, first. */
 static int better(const struct symbol *a, const struct symbol *b)
 {
 	size_t ua = strspn(a->pub.name, "_"), ub = strspn(b->pub.name, "_");
@@ -294,7 +400,7 @@ static int better(const struct symbol *a, const struct symbol *b)
 		return ua < ub ? -1 : 1;
 	if (la != lb)
 		return la > lb ? -1 : 1;
-	return strcmp(a->pub.name, b->pub.name);
+	return (a->order > b->order) - (a->order < b->order);
 }
 
 static int by_start(const void *a, const void *b)
@@ -383,6 +489,8 @@ static const char *load_object(struct object *o)
 	}
 	if (r == -ENOENT)
 		r = read_tables(o, o->elf, SHT_DYNSYM);
+	if (read_linkage(o))
+		r = -ENOMEM;
 	settle_symbols(o);
 	return r == -ENOENT ? "stripped: it has no symbols" : r ? "its symbols are damaged" : NULL;
 }

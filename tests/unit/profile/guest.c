@@ -2,6 +2,9 @@
 /*
  * A program whose functions the samples of the profile tests fall into. It is looked at, never run.
  */
+#include <stdio.h>
+#include <stdlib.h>
+
 volatile unsigned long sink;
 
 __attribute__((noinline)) void heavy(unsigned long n)
@@ -51,10 +54,12 @@ __attribute__((noinline, noreturn)) void ends_in_call(void)
 
 int main(int argc, char **argv)
 {
-	(void)argv;
 	heavy(100);
 	light(5);
 	with_inlines(7);
+	puts(argv[0]);
+	if (argc > 6)
+		return atoi(argv[1]);
 	if (argc > 5)
 		ends_in_call();
 	return 0;
