@@ -117,6 +117,7 @@ struct quipu_count {
 	bool has_truth;
 	uint64_t lost;
 	const char *reason; /* why it never ran (running == 0), or NULL */
+	const char *remark; /* what its driver said of it when it took it ("counts every privilege level"), or NULL */
 };
 void quipu_event_count(struct quipu_event *, struct quipu_count *);
 

@@ -277,12 +277,31 @@ static struct quipu_pmu *pmu_by_type(const struct quipu_core *core, uint64_t typ
 	(QUIPU_ATTR_EXCLUDE_USER | QUIPU_ATTR_EXCLUDE_KERNEL | QUIPU_ATTR_EXCLUDE_HV | QUIPU_ATTR_EXCLUDE_IDLE | \
 	 QUIPU_ATTR_EXCLUDE_HOST | QUIPU_ATTR_EXCLUDE_GUEST)
 
+/* A driver that takes the event may say what the user should know of it; what another one refused it for is no part of that. */
+static int ask_driver(struct quipu_pmu *pmu, struct quipu_event *e)
+{
+	struct quipu_core *core = e->core;
+	char earlier[sizeof(core->reason)];
+	int r;
+
+	memcpy(earlier, core->reason, sizeof(earlier));
+	core->reason[0] = '\0';
+	r = pmu->event_init(pmu, e);
+	if (r && !core->reason[0])
+		memcpy(core->reason, earlier, sizeof(earlier));
+	if (r || !core->reason[0])
+		return r;
+	free(e->remark);
+	e->remark = strdup(core->reason);
+	return 0;
+}
+
 static int try_pmu(struct quipu_pmu *pmu, struct quipu_event *e)
 {
 	int r;
 
 	e->pmu = pmu;
-	r = pmu->event_init(pmu, e);
+	r = ask_driver(pmu, e);
 	if (r)
 		return r;
 	if ((pmu->capabilities & QUIPU_PMU_CAP_NO_EXCLUDE) && (e->attr.flags & ANY_EXCLUDE)) {

@@ -164,6 +164,7 @@ struct quipu_event {
 	uint64_t clock_due;  /* clock events: next expiry on oncpu's clock, NEVER */
 	uint64_t clock_base; /* clock events: clock at the last fold */
 	char *reason;	     /* why the last add failed */
+	char *remark;	     /* said by the driver that took it */
 };
 
 struct quipu_task {

@@ -90,6 +90,7 @@ void event_free(struct quipu_event *e)
 	if (e->task)
 		task_put(e->task);
 	free(e->reason);
+	free(e->remark);
 	free(e);
 }
 

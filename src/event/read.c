@@ -210,6 +210,7 @@ void quipu_event_count(struct quipu_event *e, struct quipu_count *out)
 		.running = t.running,
 		.lost = e->lost,
 		.reason = why_never_ran(e, &t),
+		.remark = e->remark,
 	};
 	if (is_software(e)) { /* never multiplexed: what it counted is all there was */
 		out->truth = t.value;
