@@ -1,0 +1,493 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * perf ABI sheet D6, cases that a client can tell by the answers alone (1-28, 36-50, 67-76): the same programs on the
+ * event core and on the host's kernel. Case numbers are in the names. What the host cannot serve is skipped by name.
+ */
+#include <errno.h>
+#include <poll.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+
+#include <cmocka.h>
+
+#include "both.h"
+
+enum who { SELF, NOBODY, UNUSED };
+
+/* One open and its errno. */
+struct row {
+	const char *name;
+	int want; /* errno, 0: opens */
+	struct quipu_attr attr; /* type SOFTWARE, config TASK_CLOCK and exclude_kernel are added */
+	uint32_t size;		/* 128 unless given; ZERO_SIZE for 0 */
+	unsigned poke;		/* a byte to set to 1 */
+	bool unreadable;
+	uint32_t type;
+	uint64_t config;
+	enum who who;
+	int cpu; /* as given; ANY: -1 */
+	unsigned long flags;
+};
+#define ZERO_SIZE 0xffffffffu
+#define ANY (-1)
+
+static const struct row rows[] = {
+	{"01 size 0", 0, .size = ZERO_SIZE, .cpu = ANY},
+	{"02 size 63", E2BIG, .size = 63, .cpu = ANY},
+	{"03 size 4096, zero tail", 0, .size = 4096, .cpu = ANY},
+	{"04 size 4097", E2BIG, .size = 4097, .cpu = ANY},
+	{"05 size 256 with byte 250 set", E2BIG, .size = 256, .poke = 250, .cpu = ANY},
+	{"06 size 68", 0, .size = 68, .cpu = ANY},
+	{"07 unreadable attr", EFAULT, .unreadable = true, .cpu = ANY},
+	{"08 flags 16", EINVAL, .flags = 16, .cpu = ANY},
+	{"09 flag word bit 63", EINVAL, {.flags = UINT64_C(1) << 63}, .cpu = ANY},
+	{"10a sample_type bit 25", EINVAL, {.sample_type = 1 << 25}, .cpu = ANY},
+	{"10b read_format bit 5", EINVAL, {.read_format = 1 << 5}, .cpu = ANY},
+	{"11 pid -1 and cpu -1", EINVAL, .who = NOBODY, .cpu = ANY},
+	{"12 a CPU that does not exist", EINVAL, .who = NOBODY, .cpu = 100000},
+	{"14 a pid that does not exist", ESRCH, .who = UNUSED, .cpu = ANY},
+	{"16 type 12345", ENOENT, .type = 12345, .cpu = ANY},
+	{"17 software config 99", ENOENT, .config = 99, .cpu = ANY},
+	{"19 sample_freq 10^7", EINVAL, {.flags = QUIPU_ATTR_FREQ, .sample_freq = 10000000}, .cpu = ANY},
+	{"20 period bit 63", EINVAL, {.sample_period = UINT64_C(1) << 63}, .cpu = ANY},
+	{"21a inherit and SAMPLE_READ", EINVAL, {.flags = QUIPU_ATTR_INHERIT, .sample_type = PERF_SAMPLE_READ}, .cpu = ANY},
+	{"21b inherit, SAMPLE_READ and TID", 0,
+	 {.flags = QUIPU_ATTR_INHERIT, .sample_type = PERF_SAMPLE_READ | PERF_SAMPLE_TID}, .cpu = ANY},
+	{"22a sigtrap without remove_on_exec", EINVAL, {.flags = QUIPU_ATTR_SIGTRAP}, .cpu = ANY},
+	{"22b remove_on_exec with enable_on_exec", EINVAL,
+	 {.flags = QUIPU_ATTR_REMOVE_ON_EXEC | QUIPU_ATTR_ENABLE_ON_EXEC}, .cpu = ANY},
+	{"22c inherit_thread without inherit", EINVAL, {.flags = QUIPU_ATTR_INHERIT_THREAD}, .cpu = ANY},
+	{"23 WEIGHT and WEIGHT_STRUCT", EINVAL, {.sample_type = PERF_SAMPLE_WEIGHT | 1 << 24}, .cpu = ANY},
+	{"24a branch stack of no kind", EINVAL,
+	 {.sample_type = PERF_SAMPLE_BRANCH_STACK, .branch_sample_type = PERF_SAMPLE_BRANCH_USER}, .cpu = ANY},
+	{"24b branch stack of a software event", EOPNOTSUPP,
+	 {.sample_type = PERF_SAMPLE_BRANCH_STACK, .branch_sample_type = PERF_SAMPLE_BRANCH_ANY}, .config = 9, .cpu = ANY},
+	{"25a user stack 65535", EINVAL, {.sample_type = PERF_SAMPLE_STACK_USER, .sample_stack_user = 65535}, .cpu = ANY},
+	{"25b user stack 12", EINVAL, {.sample_type = PERF_SAMPLE_STACK_USER, .sample_stack_user = 12}, .cpu = ANY},
+	{"25c user stack 1024", 0, {.sample_type = PERF_SAMPLE_STACK_USER, .sample_stack_user = 1024}, .cpu = ANY},
+	{"26 clock 99", EINVAL, {.flags = QUIPU_ATTR_USE_CLOCKID, .clockid = 99}, .cpu = ANY},
+	{"26b clock monotonic", 0, {.flags = QUIPU_ATTR_USE_CLOCKID, .clockid = 1}, .cpu = ANY},
+	{"26c clock realtime on a PMU without NMI", 0, {.flags = QUIPU_ATTR_USE_CLOCKID, .clockid = 0}, .cpu = ANY},
+	{"27 aux_output on a software event", EOPNOTSUPP, {.flags = QUIPU_ATTR_AUX_OUTPUT}, .cpu = ANY},
+	{"28 call chain deeper than the sysctl", EOVERFLOW,
+	 {.sample_type = PERF_SAMPLE_CALLCHAIN, .sample_max_stack = 200}, .cpu = ANY},
+	{"A4.6 empty register mask", EINVAL, {.sample_type = PERF_SAMPLE_REGS_USER}, .cpu = ANY},
+	{"A4.18 control group without a CPU", EINVAL, .flags = 4, .cpu = ANY},
+	{"A4.1 before A4.2: bad flag and bad size", EINVAL, .flags = 16, .size = 63, .cpu = ANY},
+	{"A4.21 before A4.25: no task and no such event", ESRCH, .who = UNUSED, .config = 99, .cpu = ANY},
+	{"A4.23 before A4.25: no CPU and no such type", EINVAL, .type = 12345, .who = NOBODY, .cpu = 100000},
+};
+
+static void test_row(struct backend *b, const struct row *r)
+{
+	pid_t pid = r->who == SELF ? 0 : r->who == NOBODY ? -1 : b->unused_pid;
+	uint8_t bytes[8192] = {0};
+	struct quipu_attr a = r->attr;
+	long h;
+
+	a.type = r->type ? r->type : PERF_TYPE_SOFTWARE;
+	a.config = r->config ? r->config : PERF_COUNT_SW_TASK_CLOCK;
+	a.flags |= QUIPU_ATTR_EXCLUDE_KERNEL;
+	a.size = r->size == ZERO_SIZE ? 0 : r->size ? r->size : 128;
+	memcpy(bytes, &a, sizeof(a));
+	if (r->poke)
+		bytes[r->poke] = 1;
+	h = b->open(b, r->unreadable ? NULL : bytes, sizeof(bytes), pid, r->cpu, -1, r->flags);
+	if (r->want)
+		assert_int_equal(h, -r->want);
+	else
+		assert_true(h >= 0);
+}
+
+/* ---- programs of more than one call ---- */
+
+static struct quipu_attr sw(uint64_t config, uint64_t flags)
+{
+	struct quipu_attr a = world_attr(PERF_TYPE_SOFTWARE, config, flags | QUIPU_ATTR_EXCLUDE_KERNEL);
+
+	a.size = 128;
+	return a;
+}
+
+static long try_open(struct backend *b, struct quipu_attr a, pid_t pid, int cpu, long group, unsigned long flags)
+{
+	return b->open(b, &a, sizeof(a), pid, cpu, group, flags);
+}
+
+static long must(struct backend *b, struct quipu_attr a, long group)
+{
+	long h = try_open(b, a, 0, -1, group, 0);
+
+	assert_true(h >= 0);
+	return h;
+}
+
+struct values {
+	uint64_t value, enabled, running;
+};
+
+static struct values values_of(struct backend *b, long h)
+{
+	struct values v = {0};
+
+	assert_int_equal(b->read(b, h, &v, sizeof(v)), sizeof(v));
+	return v;
+}
+
+static void groups_refused(struct backend *b)
+{
+	struct quipu_attr a = sw(PERF_COUNT_SW_TASK_CLOCK, 0);
+	struct quipu_attr clock = sw(PERF_COUNT_SW_DUMMY, QUIPU_ATTR_USE_CLOCKID);
+	long leader = must(b, a, -1);
+	long sibling = must(b, a, leader);
+
+	clock.clockid = 1;
+	assert_int_equal(try_open(b, a, 0, -1, sibling, 0), -EINVAL);
+	assert_int_equal(try_open(b, a, 0, 0, leader, 0), -EINVAL);
+	assert_int_equal(try_open(b, a, b->other_pid, -1, leader, 0), -EINVAL);
+	assert_int_equal(try_open(b, a, -1, 0, leader, 0), -EINVAL);
+	assert_int_equal(try_open(b, sw(1, QUIPU_ATTR_INHERIT), 0, -1, leader, 0), -EINVAL);
+	assert_int_equal(try_open(b, sw(1, QUIPU_ATTR_PINNED), 0, -1, leader, 0), -EINVAL);
+	assert_int_equal(try_open(b, sw(1, QUIPU_ATTR_EXCLUSIVE), 0, -1, leader, 0), -EINVAL);
+	assert_int_equal(try_open(b, clock, 0, -1, leader, 0), -EINVAL);
+}
+
+static void no_group(struct backend *b)
+{
+	struct quipu_attr a = sw(PERF_COUNT_SW_TASK_CLOCK, 0);
+	uint64_t out[8];
+	long leader, lone;
+
+	a.read_format = PERF_FORMAT_GROUP;
+	leader = must(b, a, -1);
+	lone = try_open(b, a, 0, -1, leader, PERF_FLAG_FD_NO_GROUP);
+	assert_true(lone >= 0);
+	assert_int_equal(b->read(b, leader, out, sizeof(out)), 16);
+	assert_int_equal(out[0], 1);
+	assert_true(try_open(b, a, 0, -1, lone, 0) >= 0);
+}
+
+static void group_read(struct backend *b)
+{
+	struct quipu_attr a = sw(PERF_COUNT_SW_TASK_CLOCK, 0);
+	uint64_t out[32];
+	long h[3];
+
+	a.read_format = 31;
+	h[0] = must(b, a, -1);
+	a.config = PERF_COUNT_SW_DUMMY;
+	h[1] = must(b, a, h[0]);
+	a.config = PERF_COUNT_SW_CPU_CLOCK;
+	h[2] = must(b, a, h[0]);
+	b->work(b);
+	/* Any member can be read; the leader comes first. */
+	assert_int_equal(b->read(b, h[1], out, sizeof(out)), 8 * (3 + 3 * 3));
+	assert_int_equal(out[0], 3);
+	assert_true(out[1] > 0 && out[2] > 0 && out[2] <= out[1]);
+	for (int i = 0; i < 3; i++)
+		assert_int_equal(out[3 + 3 * i + 1], b->id(b, h[i]));
+	assert_true(out[3] > 0);
+	assert_int_equal(out[6], 0); /* dummy */
+	assert_true(out[9] > 0);
+	assert_int_equal(b->read(b, h[0], out, 8 * 12 - 8), -ENOSPC);
+}
+
+static void leader_closed(struct backend *b)
+{
+	struct quipu_attr a = sw(PERF_COUNT_SW_TASK_CLOCK, 0);
+	long leader = must(b, a, -1), sibling = must(b, a, leader);
+	uint64_t before;
+
+	b->close(b, leader);
+	before = values_of(b, sibling).value;
+	b->work(b);
+	assert_true(values_of(b, sibling).value > before);
+}
+
+static void group_too_large(struct backend *b)
+{
+	struct quipu_attr a = sw(PERF_COUNT_SW_DUMMY, 0);
+	long leader, h;
+	unsigned n = 1;
+	uint64_t out[2049];
+
+	a.read_format = 31; /* 24 + 24 n bytes: 681 members fit into 16384 */
+	leader = must(b, a, -1);
+	while ((h = try_open(b, a, 0, -1, leader, 0)) >= 0)
+		n++;
+	assert_int_equal(h, -E2BIG);
+	assert_int_equal(n, 681);
+	assert_int_equal(b->read(b, leader, out, sizeof(out)), 24 + 24 * 681);
+	assert_int_equal(out[0], 681);
+}
+
+static void disabled_reads_zero(struct backend *b)
+{
+	long h = must(b, sw(PERF_COUNT_SW_TASK_CLOCK, QUIPU_ATTR_DISABLED), -1);
+	struct values v;
+
+	b->work(b);
+	v = values_of(b, h);
+	assert_true(!v.value && !v.enabled && !v.running);
+}
+
+static void enable_disable(struct backend *b)
+{
+	long h = must(b, sw(PERF_COUNT_SW_TASK_CLOCK, QUIPU_ATTR_DISABLED), -1);
+	struct values v, again;
+
+	assert_int_equal(b->ioctl(b, h, PERF_EVENT_IOC_ENABLE, 0), 0);
+	b->work(b);
+	assert_int_equal(b->ioctl(b, h, PERF_EVENT_IOC_DISABLE, 0), 0);
+	v = values_of(b, h);
+	b->work(b);
+	again = values_of(b, h);
+	assert_memory_equal(&v, &again, sizeof(v));
+	assert_true(v.value >= 2000000 && v.enabled == v.running);
+}
+
+static void leader_switches_group(struct backend *b)
+{
+	long leader = must(b, sw(PERF_COUNT_SW_TASK_CLOCK, QUIPU_ATTR_DISABLED), -1);
+	long sibling = must(b, sw(PERF_COUNT_SW_TASK_CLOCK, 0), leader);
+
+	b->work(b);
+	assert_int_equal(values_of(b, sibling).value, 0);
+	assert_int_equal(values_of(b, sibling).enabled, 0);
+	b->ioctl(b, leader, PERF_EVENT_IOC_ENABLE, 0);
+	b->work(b);
+	assert_true(values_of(b, sibling).value > 0);
+	assert_true(values_of(b, leader).value > 0);
+}
+
+static void flag_group(struct backend *b)
+{
+	long leader = must(b, sw(PERF_COUNT_SW_TASK_CLOCK, QUIPU_ATTR_DISABLED), -1);
+	long sibling = must(b, sw(PERF_COUNT_SW_TASK_CLOCK, QUIPU_ATTR_DISABLED), leader);
+	struct values v;
+
+	b->ioctl(b, sibling, PERF_EVENT_IOC_ENABLE, PERF_IOC_FLAG_GROUP);
+	b->work(b);
+	b->ioctl(b, sibling, PERF_EVENT_IOC_DISABLE, PERF_IOC_FLAG_GROUP);
+	v = values_of(b, leader);
+	assert_true(v.value > 0 && values_of(b, sibling).value > 0);
+	b->work(b);
+	assert_int_equal(values_of(b, leader).value, v.value);
+	b->ioctl(b, sibling, PERF_EVENT_IOC_RESET, PERF_IOC_FLAG_GROUP);
+	assert_int_equal(values_of(b, leader).value, 0);
+	assert_int_equal(values_of(b, sibling).value, 0);
+	assert_int_equal(values_of(b, leader).enabled, v.enabled);
+}
+
+static void small_buffer(struct backend *b)
+{
+	long h = must(b, sw(PERF_COUNT_SW_TASK_CLOCK, 0), -1);
+	uint64_t out[3];
+
+	assert_int_equal(b->read(b, h, out, 16), -ENOSPC);
+	assert_int_equal(b->read(b, h, out, 24), 24);
+}
+
+static void unknown_ioctl(struct backend *b)
+{
+	long h = must(b, sw(PERF_COUNT_SW_TASK_CLOCK, 0), -1);
+	uint64_t period = 0;
+
+	assert_int_equal(b->ioctl(b, h, 0x240c, 0), -ENOTTY);
+	assert_int_equal(b->ioctl(b, h, PERF_EVENT_IOC_REFRESH, 1), -EINVAL); /* counting */
+	assert_int_equal(b->ioctl(b, h, PERF_EVENT_IOC_PERIOD, (unsigned long)&period), -EINVAL);
+	assert_int_equal(b->ioctl(b, h, PERF_EVENT_IOC_PAUSE_OUTPUT, 1), -EINVAL); /* no ring */
+}
+
+static void map_rules(struct backend *b)
+{
+	long h = must(b, sw(PERF_COUNT_SW_TASK_CLOCK, 0), -1), one = must(b, sw(1, 0), -1);
+	long inherits = must(b, sw(1, QUIPU_ATTR_INHERIT), -1);
+
+	assert_int_equal(b->map(b, one, 0, true), 0);
+	assert_int_equal(b->map(b, h, 3, true), -EINVAL);
+	assert_int_equal(b->map(b, h, 8, true), 0);
+	assert_int_equal(b->map(b, h, 16, true), -EINVAL);
+	assert_int_equal(b->map(b, inherits, 8, true), -EINVAL);
+	assert_int_equal(b->ioctl(b, one, PERF_EVENT_IOC_PAUSE_OUTPUT, 1), -EINVAL); /* no data pages */
+	assert_int_equal(b->ioctl(b, h, PERF_EVENT_IOC_PAUSE_OUTPUT, 1), 0);
+}
+
+static void control_page(struct backend *b)
+{
+	long h = must(b, sw(PERF_COUNT_SW_TASK_CLOCK, 0), -1);
+	const uint8_t *m;
+	uint32_t size;
+	uint64_t word[2];
+
+	assert_int_equal(b->map(b, h, 8, true), 0);
+	m = b->memory(b, h);
+	memcpy(&size, m + 72, 4);
+	assert_int_equal(size, 96);
+	memcpy(word, m + 1040, 16);
+	assert_int_equal(word[0], 4096);
+	assert_int_equal(word[1], 8 * 4096);
+	memcpy(word, m + 40, 8);
+	assert_int_equal(word[0] & 3, 2);
+}
+
+static void output_rules(struct backend *b)
+{
+	struct quipu_attr backward = sw(1, QUIPU_ATTR_WRITE_BACKWARD), clock = sw(1, QUIPU_ATTR_USE_CLOCKID);
+	long target = must(b, sw(1, 0), -1), e = must(b, sw(1, 0), -1), bare = must(b, sw(1, 0), -1);
+	long other_cpu = try_open(b, sw(1, 0), 0, 0, -1, 0);
+	long other_task = try_open(b, sw(1, 0), b->other_pid, -1, -1, 0);
+
+	clock.clockid = 1;
+	assert_int_equal(b->map(b, target, 8, true), 0);
+	assert_int_equal(b->set_output(b, e, e), -EINVAL);
+	assert_int_equal(b->set_output(b, e, bare), -EINVAL);
+	assert_int_equal(b->set_output(b, other_cpu, target), -EINVAL);
+	assert_int_equal(b->set_output(b, other_task, target), -EINVAL);
+	assert_int_equal(b->set_output(b, must(b, backward, -1), target), -EINVAL);
+	assert_int_equal(b->set_output(b, must(b, clock, -1), target), -EINVAL);
+	assert_int_equal(b->set_output(b, e, target), 0);
+	assert_int_equal(b->poll(b, e), 0); /* has a buffer now */
+	assert_int_equal(b->set_output(b, e, -1), 0);
+	assert_int_equal(b->poll(b, e), POLLHUP);
+	assert_int_equal(b->map(b, e, 8, true), 0);
+	assert_int_equal(b->set_output(b, e, target), -EINVAL); /* itself mapped */
+}
+
+static void poll_once(struct backend *b)
+{
+	struct quipu_attr a = sw(PERF_COUNT_SW_TASK_CLOCK, 0);
+	long h;
+
+	a.sample_period = 100000;
+	a.sample_type = PERF_SAMPLE_IP;
+	a.wakeup_events = 1;
+	h = must(b, a, -1);
+	assert_int_equal(b->poll(b, h), POLLHUP);
+	assert_int_equal(b->map(b, h, 8, true), 0);
+	b->work(b);
+	b->ioctl(b, h, PERF_EVENT_IOC_DISABLE, 0);
+	assert_int_equal(b->poll(b, h), POLLIN);
+	assert_int_equal(b->poll(b, h), 0);
+}
+
+static void last_unmap_detaches(struct backend *b)
+{
+	long a = must(b, sw(1, 0), -1), c = must(b, sw(1, 0), -1);
+
+	assert_int_equal(b->map(b, a, 8, true), 0);
+	assert_int_equal(b->set_output(b, c, a), 0);
+	assert_int_equal(b->poll(b, c), 0);
+	b->unmap(b, a);
+	assert_int_equal(b->poll(b, c), POLLHUP);
+	assert_int_equal(b->set_output(b, c, a), -EINVAL);
+}
+
+static void records_parse(struct backend *b)
+{
+	struct quipu_attr a = sw(PERF_COUNT_SW_TASK_CLOCK, QUIPU_ATTR_DISABLED | QUIPU_ATTR_SAMPLE_ID_ALL);
+	struct reader r = {.pages = 8};
+	static uint8_t record[65536];
+	unsigned samples = 0;
+	long h;
+
+	a.sample_period = 200000;
+	a.read_format = 31;
+	a.sample_type = PERF_SAMPLE_IDENTIFIER | PERF_SAMPLE_IP | PERF_SAMPLE_TID | PERF_SAMPLE_TIME | PERF_SAMPLE_ADDR |
+			PERF_SAMPLE_ID | PERF_SAMPLE_STREAM_ID | PERF_SAMPLE_CPU | PERF_SAMPLE_PERIOD |
+			PERF_SAMPLE_READ | PERF_SAMPLE_CALLCHAIN | PERF_SAMPLE_RAW | PERF_SAMPLE_DATA_SRC |
+			PERF_SAMPLE_WEIGHT | PERF_SAMPLE_TRANSACTION;
+	h = must(b, a, -1);
+	assert_int_equal(b->map(b, h, 8, true), 0);
+	b->ioctl(b, h, PERF_EVENT_IOC_ENABLE, 0);
+	b->work(b);
+	b->ioctl(b, h, PERF_EVENT_IOC_DISABLE, 0);
+	r.mem = b->memory(b, h);
+	while (world_next(&r, record)) {
+		struct parsed p = parse_record(record, &a);
+
+		assert_true(p.ok);
+		if (p.type != PERF_RECORD_SAMPLE)
+			continue;
+		samples++;
+		assert_int_equal(p.id, b->id(b, h));
+		assert_int_equal(p.identifier, p.id);
+		assert_int_equal(p.period, a.sample_period);
+		assert_int_equal(p.read[0], 1);
+		assert_int_equal(p.read[4], p.id);
+		/* A clock's sample is of no load or store: "not available". */
+		assert_int_equal(p.data_src, 0x5080021);
+		assert_int_equal(p.raw_size, 4);
+	}
+	assert_true(samples >= 3);
+}
+
+static const struct {
+	const char *name;
+	void (*run)(struct backend *);
+} programs[] = {
+	{"36 siblings that do not fit the group are refused", groups_refused},
+	{"37 NO_GROUP with a group makes a leader", no_group},
+	{"40 group read of three with every format bit; 50", group_read},
+	{"41 closing the leader leaves the sibling counting", leader_closed},
+	{"42 a group grows until its read is 16 KiB", group_too_large},
+	{"43 a disabled event reads 0/0/0", disabled_reads_zero},
+	{"44 enable, work, disable: two reads are equal", enable_disable},
+	{"45 a leader's ENABLE starts its group", leader_switches_group},
+	{"46 FLAG_GROUP through any member; 47 RESET keeps times", flag_group},
+	{"50 a buffer too small by 8", small_buffer},
+	{"51 unknown ioctl; REFRESH and PERIOD of a counting event; 74", unknown_ioctl},
+	{"67 which mappings are allowed", map_rules},
+	{"68 constants of the control page", control_page},
+	{"75 refusals and effects of SET_OUTPUT", output_rules},
+	{"76 POLLIN once after a wake-up, POLLHUP without ring; 71", poll_once},
+	{"77 the last unmap detaches others", last_unmap_detaches},
+	{"79 samples parse field by field", records_parse},
+};
+
+#define ROWS (sizeof(rows) / sizeof(*rows))
+#define PROGRAMS (sizeof(programs) / sizeof(*programs))
+
+struct job {
+	const struct backend *backend;
+	size_t index; /* row, then program */
+	char name[160];
+};
+
+static void run_job(void **state)
+{
+	const struct job *j = *state;
+	struct backend b = *j->backend;
+
+	if (!b.start(&b)) {
+		print_message("skipped: this host gives no software events to an unprivileged or confined process: %s\n", j->name);
+		skip();
+	}
+	if (j->index < ROWS)
+		test_row(&b, &rows[j->index]);
+	else
+		programs[j->index - ROWS].run(&b);
+	b.stop(&b);
+}
+
+int main(void)
+{
+	static struct job jobs[2 * (ROWS + PROGRAMS)];
+	static struct CMUnitTest tests[2 * (ROWS + PROGRAMS)];
+	size_t n = 0;
+
+	for (size_t i = 0; i < ROWS + PROGRAMS; i++) {
+		for (int host = 0; host < 2; host++, n++) {
+			jobs[n].backend = host ? &host_backend : &core_backend;
+			jobs[n].index = i;
+			snprintf(jobs[n].name, sizeof(jobs[n].name), "case %s [%s]",
+				 i < ROWS ? rows[i].name : programs[i - ROWS].name, jobs[n].backend->name);
+			tests[n] = (struct CMUnitTest){jobs[n].name, run_job, NULL, NULL, &jobs[n]};
+		}
+	}
+	return _cmocka_run_group_tests("perf_abi_open", tests, n, NULL, NULL);
+}
