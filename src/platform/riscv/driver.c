@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The SBI PMU driver: counts and samples through the SBI PMU extension and the S-level CSRs, as Linux 6.12 does
- * (drivers/perf/riscv_pmu.c, riscv_pmu_sbi.c), or 6.1 where the machine asks for it. RISC-V sheet section 5.
+ * The SBI PMU driver: counts and samples through the SBI PMU extension and the S-level CSRs, as
+ * Linux 6.12 does (drivers/perf/riscv_pmu.c, riscv_pmu_sbi.c), or 6.1 where the machine asks for
+ * it. RISC-V sheet section 5.
  *
- * Deviations, each decided on the sheet: the user page never offers counters (D-22); the restart after an overflow uses
- * index base 0 with snapshots too (D-21). A sampling event is not left on a fixed counter, which raises no interrupt.
- * T-Head's and Andes' own overflow interrupts are not driven (D-1), nor are SSE and counter delegation (D-13).
+ * Deviations, each decided on the sheet: the user page never offers counters (D-22); the restart
+ * after an overflow uses index base 0 with snapshots too (D-21). A sampling event is not left on a
+ * fixed counter, which raises no interrupt. T-Head's and Andes' own overflow interrupts are not
+ * driven (D-1), nor are SSE and counter delegation (D-13).
  */
 #include <errno.h>
 #include <stdio.h>
@@ -32,8 +34,8 @@
 #define FW_CODES     22u
 #define FW_PLATFORM  0xFFFFu
 
-#define INFO_FIRMWARE	bits_one(63)
-#define INFO_CSR(info)	((unsigned)bits_get((info), 11, 0))
+#define INFO_FIRMWARE	 bits_one(63)
+#define INFO_CSR(info)	 ((unsigned)bits_get((info), 11, 0))
 #define INFO_WIDTH(info) ((unsigned)bits_get((info), 17, 12) + 1)
 
 /* A snapshot page: bitmap, then values (SBI, "Set PMU snapshot shared memory"). */
@@ -50,32 +52,37 @@ struct sbi_driver {
 	struct quipu_pmu pmu;
 	struct riscv_driver_env env;
 	struct sbi_cpu *cpus;
-	uint64_t valid;		       /* counters that exist */
-	uint64_t info[COUNTERS_MAX];   /* as counter_get_info answered */
+	uint64_t valid;			 /* counters that exist */
+	uint64_t info[COUNTERS_MAX];	 /* as counter_get_info answered */
 	bool general[PERF_COUNT_HW_MAX]; /* probed: some counter takes it */
-	bool cache[PERF_COUNT_HW_CACHE_MAX][PERF_COUNT_HW_CACHE_OP_MAX][PERF_COUNT_HW_CACHE_RESULT_MAX];
+	bool cache[PERF_COUNT_HW_CACHE_MAX][PERF_COUNT_HW_CACHE_OP_MAX]
+		  [PERF_COUNT_HW_CACHE_RESULT_MAX];
 	bool snapshot;
 	unsigned user_access;
 	unsigned nr_fw, nr_hw;
 };
 
-/* The floor below -------------------------------------------------------------------------------------------- */
+/*
+ * The floor below
+ * --------------------------------------------------------------------------------------------
+ */
 
-static struct quipu_sbiret ecall(struct sbi_driver *d, unsigned cpu, unsigned function, uint64_t a0, uint64_t a1,
-				 uint64_t a2, uint64_t a3, uint64_t a4)
+static struct quipu_sbiret ecall(struct sbi_driver *d, unsigned cpu, unsigned function, uint64_t a0,
+				 uint64_t a1, uint64_t a2, uint64_t a3, uint64_t a4)
 {
-	uint64_t args[6] = { a0, a1, a2, a3, a4 };
+	uint64_t args[6] = {a0, a1, a2, a3, a4};
 
 	return quipu_riscv_ecall(d->env.harts, cpu, QUIPU_SBI_PMU, function, args);
 }
 
-static struct quipu_sbiret pmu_stop(struct sbi_driver *d, unsigned cpu, uint64_t base, uint64_t mask, uint64_t flags)
+static struct quipu_sbiret pmu_stop(struct sbi_driver *d, unsigned cpu, uint64_t base,
+				    uint64_t mask, uint64_t flags)
 {
 	return ecall(d, cpu, QUIPU_SBI_PMU_COUNTER_STOP, base, mask, flags, 0, 0);
 }
 
-static struct quipu_sbiret pmu_start(struct sbi_driver *d, unsigned cpu, uint64_t base, uint64_t mask, uint64_t flags,
-				     uint64_t value)
+static struct quipu_sbiret pmu_start(struct sbi_driver *d, unsigned cpu, uint64_t base,
+				     uint64_t mask, uint64_t flags, uint64_t value)
 {
 	return ecall(d, cpu, QUIPU_SBI_PMU_COUNTER_START, base, mask, flags, value, 0);
 }
@@ -133,7 +140,10 @@ static bool is_fw(const struct sbi_driver *d, unsigned i)
 	return d->info[i] & INFO_FIRMWARE;
 }
 
-/* Event mapping (5.2) ---------------------------------------------------------------------------------------- */
+/*
+ * Event mapping (5.2)
+ * ----------------------------------------------------------------------------------------
+ */
 
 static struct sbi_driver *driver_of(const struct quipu_event *e)
 {
@@ -151,13 +161,15 @@ static void tell_why(struct sbi_driver *d, const char *what, uint32_t event, uin
 	char buf[160];
 	const char *why = d->env.why_not(d->env.harts, event, data, buf, sizeof(buf));
 
-	quipu_core_reason(d->env.core, "%s: %s", what, why ? why : "no counter of this machine takes it");
+	quipu_core_reason(d->env.core, "%s: %s", what,
+			  why ? why : "no counter of this machine takes it");
 }
 
 static int map_hardware(struct sbi_driver *d, uint64_t config, uint32_t *event)
 {
 	if (config >= PERF_COUNT_HW_MAX) {
-		quipu_core_reason(d->env.core, "there is no generic hardware event %llu: Linux has 0 to %u",
+		quipu_core_reason(d->env.core,
+				  "there is no generic hardware event %llu: Linux has 0 to %u",
 				  (unsigned long long)config, PERF_COUNT_HW_MAX - 1);
 		return -EINVAL;
 	}
@@ -175,7 +187,8 @@ static int map_cache(struct sbi_driver *d, uint64_t config, uint32_t *event)
 
 	if (cache >= PERF_COUNT_HW_CACHE_MAX || op >= PERF_COUNT_HW_CACHE_OP_MAX ||
 	    result >= PERF_COUNT_HW_CACHE_RESULT_MAX) {
-		quipu_core_reason(d->env.core, "0x%llx is no cache event: cache 0-6, operation 0-2, result 0-1",
+		quipu_core_reason(d->env.core,
+				  "0x%llx is no cache event: cache 0-6, operation 0-2, result 0-1",
 				  (unsigned long long)config);
 		return -EINVAL;
 	}
@@ -200,15 +213,16 @@ static int map_raw(struct sbi_driver *d, uint64_t config, uint32_t *event, uint6
 		*event = IDX_FIRMWARE | (uint32_t)(*data & 0xFFFF);
 		if (*data < FW_CODES)
 			return 0;
-		quipu_core_reason(d->env.core, "firmware event %llu: there are 0 to %u", (unsigned long long)*data,
-				  FW_CODES - 1);
+		quipu_core_reason(d->env.core, "firmware event %llu: there are 0 to %u",
+				  (unsigned long long)*data, FW_CODES - 1);
 		return -EINVAL;
 	}
 	switch (kind) {
 	case 0:
 		return 0;
 	case 1:
-		quipu_core_reason(d->env.core, "firmware=1 is no event type of this driver: 0 raw, 2 firmware, 3 platform");
+		quipu_core_reason(d->env.core, "firmware=1 is no event type of this driver: 0 raw, "
+					       "2 firmware, 3 platform");
 		return -ENOENT;
 	case 2:
 		*event = IDX_FIRMWARE | (uint32_t)(config & 0xFFFF);
@@ -221,7 +235,8 @@ static int map_raw(struct sbi_driver *d, uint64_t config, uint32_t *event, uint6
 	}
 }
 
-static int map_event(struct sbi_driver *d, const struct quipu_attr *attr, uint32_t *event, uint64_t *data)
+static int map_event(struct sbi_driver *d, const struct quipu_attr *attr, uint32_t *event,
+		     uint64_t *data)
 {
 	*data = 0;
 	switch (attr->type) {
@@ -240,11 +255,14 @@ static int map_event(struct sbi_driver *d, const struct quipu_attr *attr, uint32
 static void warn_of_zero(struct sbi_driver *d, const struct quipu_attr *attr, uint32_t event)
 {
 	if ((attr->flags & QUIPU_ATTR_EXCLUDE_USER) && !d->env.kernel_activity)
-		quipu_core_reason(d->env.core,
-				  "counts 0: a program under a user-mode engine has no kernel activity, and this machine "
-				  "declares no charge for its system calls; drop :k, or set quipu,charge-syscall-instructions");
+		quipu_core_reason(d->env.core, "counts 0: a program under a user-mode engine has "
+					       "no kernel activity, and this machine "
+					       "declares no charge for its system calls; drop :k, "
+					       "or set quipu,charge-syscall-instructions");
 	else if (attr->sample_period && event >= IDX_FIRMWARE)
-		quipu_core_reason(d->env.core, "never samples: firmware counters raise no interrupt; count it instead");
+		quipu_core_reason(
+			d->env.core,
+			"never samples: firmware counters raise no interrupt; count it instead");
 }
 
 static int sbi_event_init(struct quipu_pmu *pmu, struct quipu_event *e)
@@ -257,7 +275,9 @@ static int sbi_event_init(struct quipu_pmu *pmu, struct quipu_event *e)
 	int r;
 
 	if (attr->sample_type & PERF_SAMPLE_BRANCH_STACK) {
-		quipu_core_reason(d->env.core, "this driver records no branch stacks; use call graphs (-g) instead of -b");
+		quipu_core_reason(
+			d->env.core,
+			"this driver records no branch stacks; use call graphs (-g) instead of -b");
 		return -EOPNOTSUPP;
 	}
 	r = map_event(d, attr, &event, &data);
@@ -284,11 +304,12 @@ static uint64_t filter_flags(const struct sbi_driver *d, const struct quipu_attr
 	const struct {
 		uint64_t exclude, flags;
 	} map[] = {
-		{ QUIPU_ATTR_EXCLUDE_KERNEL, guest ? QUIPU_SBI_CFG_SET_VSINH : QUIPU_SBI_CFG_SET_SINH },
-		{ QUIPU_ATTR_EXCLUDE_USER, guest ? QUIPU_SBI_CFG_SET_VUINH : QUIPU_SBI_CFG_SET_UINH },
-		{ QUIPU_ATTR_EXCLUDE_HV, guest ? QUIPU_SBI_CFG_SET_SINH : 0 },
-		{ QUIPU_ATTR_EXCLUDE_HOST, QUIPU_SBI_CFG_SET_UINH | QUIPU_SBI_CFG_SET_SINH },
-		{ QUIPU_ATTR_EXCLUDE_GUEST, QUIPU_SBI_CFG_SET_VSINH | QUIPU_SBI_CFG_SET_VUINH },
+		{QUIPU_ATTR_EXCLUDE_KERNEL,
+		 guest ? QUIPU_SBI_CFG_SET_VSINH : QUIPU_SBI_CFG_SET_SINH},
+		{QUIPU_ATTR_EXCLUDE_USER, guest ? QUIPU_SBI_CFG_SET_VUINH : QUIPU_SBI_CFG_SET_UINH},
+		{QUIPU_ATTR_EXCLUDE_HV, guest ? QUIPU_SBI_CFG_SET_SINH : 0},
+		{QUIPU_ATTR_EXCLUDE_HOST, QUIPU_SBI_CFG_SET_UINH | QUIPU_SBI_CFG_SET_SINH},
+		{QUIPU_ATTR_EXCLUDE_GUEST, QUIPU_SBI_CFG_SET_VSINH | QUIPU_SBI_CFG_SET_VUINH},
 	};
 	uint64_t flags = 0;
 
@@ -298,7 +319,10 @@ static uint64_t filter_flags(const struct sbi_driver *d, const struct quipu_attr
 	return flags;
 }
 
-/* Counting (5.4) --------------------------------------------------------------------------------------------- */
+/*
+ * Counting (5.4)
+ * ---------------------------------------------------------------------------------------------
+ */
 
 static unsigned cpu_of(const struct quipu_event *e)
 {
@@ -356,11 +380,18 @@ static void sbi_start(struct quipu_event *e, int flags)
 	(void)flags;
 	hw->state = 0;
 	set_period(d, hw);
-	/* "Already started" is no error here: the core restarts events that its own handler has just restarted. */
-	pmu_start(d, cpu_of(e), (unsigned)hw->idx, 1, QUIPU_SBI_START_INIT_VALUE, hw->prev_count & width_mask(d, hw));
+	/*
+	 * "Already started" is no error here: the core restarts events that its own handler has
+	 * just restarted.
+	 */
+	pmu_start(d, cpu_of(e), (unsigned)hw->idx, 1, QUIPU_SBI_START_INIT_VALUE,
+		  hw->prev_count & width_mask(d, hw));
 }
 
-/* A stop of one counter leaves its value in slot 0, relative to the call's base: put it where it belongs. */
+/*
+ * A stop of one counter leaves its value in slot 0, relative to the call's base: put it where it
+ * belongs.
+ */
 static void move_snapshot(struct sbi_driver *d, unsigned cpu, unsigned i)
 {
 	if (!i)
@@ -378,7 +409,8 @@ static void sbi_stop(struct quipu_event *e, int flags)
 	(void)flags;
 	if (hw->state & QUIPU_HES_STOPPED)
 		return;
-	r = pmu_stop(d, cpu_of(e), (unsigned)hw->idx, 1, d->snapshot ? QUIPU_SBI_STOP_TAKE_SNAPSHOT : 0);
+	r = pmu_stop(d, cpu_of(e), (unsigned)hw->idx, 1,
+		     d->snapshot ? QUIPU_SBI_STOP_TAKE_SNAPSHOT : 0);
 	if (d->snapshot && !r.error)
 		move_snapshot(d, cpu_of(e), (unsigned)hw->idx);
 	hw->state |= QUIPU_HES_STOPPED;
@@ -397,13 +429,17 @@ static void tell_refused(struct sbi_driver *d, const struct quipu_event *e)
 	if (!why)
 		quipu_core_reason(d->env.core, "every counter that it could use is taken");
 	else if (event == IDX_RAW)
-		quipu_core_reason(d->env.core, "no counter of this machine takes that raw code 0x%llx (%s)",
+		quipu_core_reason(d->env.core,
+				  "no counter of this machine takes that raw code 0x%llx (%s)",
 				  (unsigned long long)hw->config, why);
 	else
 		quipu_core_reason(d->env.core, "%s", why);
 }
 
-/* A fixed counter raises no interrupt: a sampling event would never sample there. It waits for another. */
+/*
+ * A fixed counter raises no interrupt: a sampling event would never sample there. It waits for
+ * another.
+ */
 static bool useless(const struct sbi_driver *d, const struct quipu_event *e, unsigned i)
 {
 	return d->env.filtering && i < 3 && quipu_event_attr(e)->sample_period;
@@ -413,8 +449,9 @@ static int choose_counter(struct sbi_driver *d, unsigned cpu, struct quipu_event
 {
 	struct quipu_hw_event *hw = quipu_event_hw(e);
 	struct sbi_cpu *c = &d->cpus[cpu];
-	struct quipu_sbiret r = ecall(d, cpu, QUIPU_SBI_PMU_COUNTER_CONFIG_MATCHING, 0, d->valid,
-				      filter_flags(d, quipu_event_attr(e)), hw->event_base, hw->config);
+	struct quipu_sbiret r =
+		ecall(d, cpu, QUIPU_SBI_PMU_COUNTER_CONFIG_MATCHING, 0, d->valid,
+		      filter_flags(d, quipu_event_attr(e)), hw->event_base, hw->config);
 
 	if (r.error) {
 		tell_refused(d, e);
@@ -428,7 +465,9 @@ static int choose_counter(struct sbi_driver *d, unsigned cpu, struct quipu_event
 	}
 	if (useless(d, e, (unsigned)r.value)) {
 		pmu_stop(d, cpu, r.value, 1, QUIPU_SBI_STOP_RESET);
-		quipu_core_reason(d->env.core, "every counter that can sample is taken; the one left raises no interrupt");
+		quipu_core_reason(
+			d->env.core,
+			"every counter that can sample is taken; the one left raises no interrupt");
 		return -ENOENT;
 	}
 	return (int)r.value;
@@ -484,20 +523,29 @@ static quipu_signal sbi_signal(const struct quipu_event *e, bool *filtered)
 	uint64_t flags = quipu_event_attr(e)->flags;
 
 	*filtered = flags & (QUIPU_ATTR_EXCLUDE_USER | QUIPU_ATTR_EXCLUDE_HOST);
-	/* With kernel activity declared the user-level signal is not all that an unfiltered event counts. */
+	/*
+	 * With kernel activity declared the user-level signal is not all that an unfiltered event
+	 * counts.
+	 */
 	if (d->env.kernel_activity && !(flags & QUIPU_ATTR_EXCLUDE_KERNEL))
 		return QUIPU_SIGNAL_NONE;
 	return d->env.signal(d->env.harts, (uint32_t)hw->event_base, hw->config);
 }
 
-/* Overflow (5.6) --------------------------------------------------------------------------------------------- */
+/*
+ * Overflow (5.6)
+ * ---------------------------------------------------------------------------------------------
+ */
 
 static void clear_pending(struct sbi_driver *d, unsigned cpu)
 {
 	csr_set(d, cpu, QUIPU_CSR_SIP, csr_get(d, cpu, QUIPU_CSR_SIP) & ~LCOFI_BIT);
 }
 
-/* Overflow bits by logical index. scountovf shows what firmware set as well: only armed counters are looked at. */
+/*
+ * Overflow bits by logical index. scountovf shows what firmware set as well: only armed counters
+ * are looked at.
+ */
 static uint64_t overflowed(struct sbi_driver *d, unsigned cpu)
 {
 	const struct sbi_cpu *c = &d->cpus[cpu];
@@ -513,11 +561,12 @@ static uint64_t overflowed(struct sbi_driver *d, unsigned cpu)
 }
 
 /* One event whose counter overflowed. */
-static void serve(struct sbi_driver *d, unsigned cpu, struct quipu_event *e, const struct quipu_interrupt *irq)
+static void serve(struct sbi_driver *d, unsigned cpu, struct quipu_event *e,
+		  const struct quipu_interrupt *irq)
 {
 	struct quipu_hw_event *hw = quipu_event_hw(e);
 	bool kernel = csr_get(d, cpu, QUIPU_CSR_SSTATUS) & QUIPU_RISCV_SSTATUS_SPP;
-	struct quipu_sample sample = { .cpumode = kernel ? PERF_RECORD_MISC_KERNEL : 0 };
+	struct quipu_sample sample = {.cpumode = kernel ? PERF_RECORD_MISC_KERNEL : 0};
 
 	if (irq)
 		sample = (struct quipu_sample){
@@ -534,7 +583,10 @@ static void serve(struct sbi_driver *d, unsigned cpu, struct quipu_event *e, con
 	hw->state |= QUIPU_HES_STOPPED;
 	fold(d, cpu, e);
 	hw->state |= QUIPU_HES_UPTODATE;
-	/* The core may ask to stop the event (throttling): this driver, as Linux's, goes on all the same. */
+	/*
+	 * The core may ask to stop the event (throttling): this driver, as Linux's, goes on all the
+	 * same.
+	 */
 	if (set_period(d, hw))
 		quipu_event_overflow(e, &sample);
 	hw->state = 0;
@@ -587,7 +639,10 @@ void sbi_driver_interrupt(struct sbi_driver *d, unsigned cpu, const struct quipu
 	restart(d, cpu, stopped, over);
 }
 
-/* CPUs and probing (5.1) ------------------------------------------------------------------------------------- */
+/*
+ * CPUs and probing (5.1)
+ * -------------------------------------------------------------------------------------
+ */
 
 static uint64_t scounteren(const struct sbi_driver *d)
 {
@@ -674,7 +729,8 @@ static int probe_counters(struct sbi_driver *d)
 /* Does any counter take it? Asked once, of the first CPU. */
 static bool probe_event(struct sbi_driver *d, uint32_t event)
 {
-	struct quipu_sbiret r = ecall(d, 0, QUIPU_SBI_PMU_COUNTER_CONFIG_MATCHING, 0, d->valid, 0, event, 0);
+	struct quipu_sbiret r =
+		ecall(d, 0, QUIPU_SBI_PMU_COUNTER_CONFIG_MATCHING, 0, d->valid, 0, event, 0);
 
 	if (r.error)
 		return r.error != QUIPU_SBI_NOT_SUPPORTED;
@@ -707,14 +763,14 @@ static void probe_snapshot(struct sbi_driver *d)
 }
 
 static const struct quipu_pmu_format formats_612[] = {
-	{ "event", "config:0-47" },
-	{ "firmware", "config:62-63" },
-	{ NULL, NULL },
+	{"event", "config:0-47"},
+	{"firmware", "config:62-63"},
+	{NULL, NULL},
 };
 static const struct quipu_pmu_format formats_601[] = {
-	{ "event", "config:0-47" },
-	{ "firmware", "config:63" },
-	{ NULL, NULL },
+	{"event", "config:0-47"},
+	{"firmware", "config:63"},
+	{NULL, NULL},
 };
 
 static void describe_pmu(struct sbi_driver *d)
@@ -722,7 +778,9 @@ static void describe_pmu(struct sbi_driver *d)
 	d->pmu = (struct quipu_pmu){
 		.name = "cpu",
 		.type = PERF_TYPE_RAW,
-		.capabilities = d->env.filtering ? 0 : QUIPU_PMU_CAP_NO_INTERRUPT | QUIPU_PMU_CAP_NO_EXCLUDE,
+		.capabilities = d->env.filtering
+					? 0
+					: QUIPU_PMU_CAP_NO_INTERRUPT | QUIPU_PMU_CAP_NO_EXCLUDE,
 		.context = QUIPU_CONTEXT_HARDWARE,
 		.driver = d,
 		.formats = d->env.kernel >= 612 ? formats_612 : formats_601,
@@ -740,9 +798,10 @@ static void describe_pmu(struct sbi_driver *d)
 	};
 }
 
-int sbi_driver_new(const struct riscv_driver_env *env, struct quipu_notes *notes, struct sbi_driver **out)
+int sbi_driver_new(const struct riscv_driver_env *env, struct quipu_notes *notes,
+		   struct sbi_driver **out)
 {
-	const uint64_t probe[6] = { QUIPU_SBI_PMU };
+	const uint64_t probe[6] = {QUIPU_SBI_PMU};
 	struct sbi_driver *d = calloc(1, sizeof(*d));
 	int r = -ENOMEM;
 
@@ -789,7 +848,8 @@ void sbi_driver_free(struct sbi_driver *d)
 	free(d);
 }
 
-void sbi_driver_describe(const struct sbi_driver *d, void (*fn)(void *, unsigned, const char *), void *arg)
+void sbi_driver_describe(const struct sbi_driver *d, void (*fn)(void *, unsigned, const char *),
+			 void *arg)
 {
 	char line[160];
 
@@ -802,5 +862,6 @@ void sbi_driver_describe(const struct sbi_driver *d, void (*fn)(void *, unsigned
 	if (d->snapshot)
 		fn(arg, 2, "SBI PMU snapshot detected");
 	if (!d->env.filtering)
-		fn(arg, 2, "Perf sampling/filtering is not supported as sscof extension is not available");
+		fn(arg, 2,
+		   "Perf sampling/filtering is not supported as sscof extension is not available");
 }

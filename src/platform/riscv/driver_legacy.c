@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The driver for privileged-1.10 harts: cycle and instret, and nothing that S-mode cannot do on them. A counter is
- * never stopped, written or filtered, and never interrupts; counting is the difference of two readings.
+ * The driver for privileged-1.10 harts: cycle and instret, and nothing that S-mode cannot do on
+ * them. A counter is never stopped, written or filtered, and never interrupts; counting is the
+ * difference of two readings.
  *
- * Follows arch/riscv/kernel/perf_event.c of Linux 4.18 (the document's generation) by default, and the "legacy" driver of 6.1 or 6.12
- * where the machine asks for it: RISC-V sheet section 2, errno table 2.4. One leak of 4.18 is not repeated (D-14).
- * Sampling is refused with a reason unless the machine wants the historical silence (D-15).
+ * Follows arch/riscv/kernel/perf_event.c of Linux 4.18 (the document's generation) by default, and
+ * the "legacy" driver of 6.1 or 6.12 where the machine asks for it: RISC-V sheet section 2, errno
+ * table 2.4. One leak of 4.18 is not repeated (D-14). Sampling is refused with a reason unless the
+ * machine wants the historical silence (D-15).
  */
 #include <errno.h>
 #include <libfdt.h>
@@ -16,9 +18,9 @@
 
 #include "platform/riscv/legacy.h"
 
-#define ANY_EXCLUDE                                                                                         \
-	(QUIPU_ATTR_EXCLUDE_USER | QUIPU_ATTR_EXCLUDE_KERNEL | QUIPU_ATTR_EXCLUDE_HV | QUIPU_ATTR_EXCLUDE_IDLE | \
-	 QUIPU_ATTR_EXCLUDE_HOST | QUIPU_ATTR_EXCLUDE_GUEST)
+#define ANY_EXCLUDE                                                                                \
+	(QUIPU_ATTR_EXCLUDE_USER | QUIPU_ATTR_EXCLUDE_KERNEL | QUIPU_ATTR_EXCLUDE_HV |             \
+	 QUIPU_ATTR_EXCLUDE_IDLE | QUIPU_ATTR_EXCLUDE_HOST | QUIPU_ATTR_EXCLUDE_GUEST)
 
 struct legacy_cpu {
 	unsigned n_events;
@@ -44,9 +46,14 @@ static const int base_hw_events[LEGACY_HW_EVENTS] = {
 	[PERF_COUNT_HW_BUS_CYCLES] = LEGACY_UNSUPPORTED,
 };
 
-#define UNSUPPORTED_ROW                                                                                         \
-	{ { LEGACY_UNSUPPORTED, LEGACY_UNSUPPORTED }, { LEGACY_UNSUPPORTED, LEGACY_UNSUPPORTED }, \
-	  { LEGACY_UNSUPPORTED, LEGACY_UNSUPPORTED } }
+#define PAIR                                                                                       \
+	{                                                                                          \
+		LEGACY_UNSUPPORTED, LEGACY_UNSUPPORTED                                             \
+	}
+#define UNSUPPORTED_ROW                                                                            \
+	{                                                                                          \
+		PAIR, PAIR, PAIR                                                                   \
+	} /* read, write, prefetch */
 static const legacy_cache_map base_cache_events = {
 	[PERF_COUNT_HW_CACHE_L1D] = UNSUPPORTED_ROW,  [PERF_COUNT_HW_CACHE_L1I] = UNSUPPORTED_ROW,
 	[PERF_COUNT_HW_CACHE_LL] = UNSUPPORTED_ROW,   [PERF_COUNT_HW_CACHE_DTLB] = UNSUPPORTED_ROW,
@@ -90,7 +97,7 @@ const struct rv_pmu_desc *rv_pmu_init(const void *fdt)
 	static const struct {
 		const char *compatible;
 		const struct rv_pmu_desc *desc;
-	} known[] = { { "riscv,base-pmu", &rv_base_pmu } };
+	} known[] = {{"riscv,base-pmu", &rv_base_pmu}};
 	int node = fdt_node_offset_by_prop_value(fdt, -1, "device_type", "pmu", sizeof("pmu"));
 
 	for (size_t i = 0; node >= 0 && i < sizeof(known) / sizeof(known[0]); i++)
@@ -167,7 +174,8 @@ static int map_event(struct legacy_driver *d, const struct quipu_attr *attr)
 
 	if (r < 0)
 		quipu_core_reason(d->env.core,
-				  "machine %s counts cycles and instructions only: its harts have no programmable counters "
+				  "machine %s counts cycles and instructions only: its harts have "
+				  "no programmable counters "
 				  "that a supervisor can reach; -m riscv has them",
 				  d->env.machine->name);
 	return r;
@@ -181,7 +189,8 @@ static int refuse_sampling(struct legacy_driver *d, const struct quipu_attr *att
 	if (!attr->sample_period || d->env.record_silent || d->env.kernel >= 612)
 		return 0;
 	quipu_core_reason(d->env.core,
-			  "machine %s cannot sample: its counters raise no overflow interrupt; count with `quipu stat`, or "
+			  "machine %s cannot sample: its counters raise no overflow interrupt; "
+			  "count with `quipu stat`, or "
 			  "sample on -m riscv",
 			  d->env.machine->name);
 	return -EOPNOTSUPP;
@@ -211,14 +220,14 @@ static int legacy_init(struct quipu_pmu *pmu, struct quipu_event *e)
 	hw->config = (uint64_t)code;
 	hw->idx = -1;
 	if ((attr->flags & ANY_EXCLUDE) && d->env.kernel < 612)
-		quipu_core_reason(d->env.core,
-				  "counts every privilege level: this machine cannot tell user and kernel activity apart");
+		quipu_core_reason(d->env.core, "counts every privilege level: this machine cannot "
+					       "tell user and kernel activity apart");
 	return 0;
 }
 
 static uint64_t counter_read(struct legacy_driver *d, unsigned cpu, int idx)
 {
-	static const unsigned csr[LEGACY_COUNTERS] = { QUIPU_CSR_CYCLE, QUIPU_CSR_INSTRET };
+	static const unsigned csr[LEGACY_COUNTERS] = {QUIPU_CSR_CYCLE, QUIPU_CSR_INSTRET};
 	uint64_t value = 0;
 
 	if (idx < 0 || idx >= (int)LEGACY_COUNTERS) {
@@ -248,7 +257,8 @@ static void legacy_read(struct quipu_event *e)
 	struct quipu_hw_event *hw = quipu_event_hw(e);
 	uint64_t now = counter_read(d, cpu_of(e), hw->idx);
 
-	quipu_event_add_count(e, (now - hw->prev_count) & bits_mask(old(d) ? d->desc->counter_width : 64));
+	quipu_event_add_count(e, (now - hw->prev_count) &
+					 bits_mask(old(d) ? d->desc->counter_width : 64));
 	hw->prev_count = now;
 }
 
@@ -319,11 +329,13 @@ static void legacy_del(struct quipu_event *e, int flags)
 static quipu_signal legacy_signal(const struct quipu_event *e, bool *filtered)
 {
 	*filtered = false;
-	return quipu_event_hw((struct quipu_event *)e)->config == LEGACY_CYCLE ? QUIPU_SIGNAL_CYCLES :
-										  QUIPU_SIGNAL_INSTRUCTIONS;
+	return quipu_event_hw((struct quipu_event *)e)->config == LEGACY_CYCLE
+		       ? QUIPU_SIGNAL_CYCLES
+		       : QUIPU_SIGNAL_INSTRUCTIONS;
 }
 
-int legacy_driver_new_with(const struct riscv_driver_env *env, const struct rv_pmu_desc *desc, struct legacy_driver **out)
+int legacy_driver_new_with(const struct riscv_driver_env *env, const struct rv_pmu_desc *desc,
+			   struct legacy_driver **out)
 {
 	struct legacy_driver *d = calloc(1, sizeof(*d));
 	int r;
@@ -341,7 +353,9 @@ int legacy_driver_new_with(const struct riscv_driver_env *env, const struct rv_p
 	d->pmu = (struct quipu_pmu){
 		.name = "cpu",
 		.type = PERF_TYPE_RAW,
-		.capabilities = env->kernel >= 612 ? QUIPU_PMU_CAP_NO_INTERRUPT | QUIPU_PMU_CAP_NO_EXCLUDE : 0,
+		.capabilities = env->kernel >= 612
+					? QUIPU_PMU_CAP_NO_INTERRUPT | QUIPU_PMU_CAP_NO_EXCLUDE
+					: 0,
 		.context = QUIPU_CONTEXT_HARDWARE,
 		.driver = d,
 		.event_init = legacy_init,
@@ -362,7 +376,8 @@ int legacy_driver_new_with(const struct riscv_driver_env *env, const struct rv_p
 	return 0;
 }
 
-int legacy_driver_new(const struct riscv_driver_env *env, struct quipu_notes *notes, struct legacy_driver **out)
+int legacy_driver_new(const struct riscv_driver_env *env, struct quipu_notes *notes,
+		      struct legacy_driver **out)
 {
 	(void)notes;
 	return legacy_driver_new_with(env, rv_pmu_init(env->machine->fdt), out);
@@ -376,16 +391,20 @@ void legacy_driver_free(struct legacy_driver *d)
 	free(d);
 }
 
-void legacy_driver_describe(const struct legacy_driver *d, void (*fn)(void *, unsigned, const char *), void *arg)
+void legacy_driver_describe(const struct legacy_driver *d,
+			    void (*fn)(void *, unsigned, const char *), void *arg)
 {
 	const char *kernel = old(d) ? "4.18" : d->env.kernel < 612 ? "6.1" : "6.12";
 	char line[160];
 
-	snprintf(line, sizeof(line), "driver: legacy PMU of Linux %s, PMU \"cpu\" (type 4)", kernel);
+	snprintf(line, sizeof(line), "driver: legacy PMU of Linux %s, PMU \"cpu\" (type 4)",
+		 kernel);
 	fn(arg, 1, line);
 	if (!old(d))
 		fn(arg, 2, "Legacy PMU implementation is available");
-	fn(arg, 2, "counters cannot be stopped, written or filtered, and raise no interrupt: stat works, record does not");
+	fn(arg, 2,
+	   "counters cannot be stopped, written or filtered, and raise no interrupt: stat works, "
+	   "record does not");
 	if (d->env.record_silent)
 		fn(arg, 2, "sampling events open and never sample (quipu,record = \"silent\")");
 }

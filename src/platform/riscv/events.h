@@ -31,13 +31,17 @@ struct riscv_events {
 const struct riscv_events *riscv_events_named(const char *name);
 /* What @selector counts. False: the CPU does not know it. */
 bool riscv_events_count(const struct riscv_events *, uint64_t selector, struct riscv_count *);
-/* Same, but only the signals that the engine has; false when the selector is unknown or a signal is missing. */
+/*
+ * Same, but only the signals that the engine has; false when the selector is unknown or a signal is
+ * missing.
+ */
 bool riscv_events_modelled(const struct quipu_riscv *, uint64_t selector, struct riscv_count *);
 /*
- * Why @selector cannot be counted on this machine as it runs now, in @buf; NULL when it can. The text is a clause:
- * "machine riscv models no L1D cache yet".
+ * Why @selector cannot be counted on this machine as it runs now, in @buf; NULL when it can. The
+ * text is a clause: "machine riscv models no L1D cache yet".
  */
-const char *riscv_events_missing(const struct quipu_riscv *, uint64_t selector, char *buf, size_t len);
+const char *riscv_events_missing(const struct quipu_riscv *, uint64_t selector, char *buf,
+				 size_t len);
 /* The name of a general or cache event_idx or of a firmware code, "" when it has none. */
 const char *riscv_event_idx_name(uint32_t event);
 /* Names of the firmware events 0..21. */

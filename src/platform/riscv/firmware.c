@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The firmware behind the SBI PMU extension: which logical counter monitors which event, and what is written into the
- * hart's registers for it. Everything reaches the hart through M-mode CSR accesses.
+ * The firmware behind the SBI PMU extension: which logical counter monitors which event, and what
+ * is written into the hart's registers for it. Everything reaches the hart through M-mode CSR
+ * accesses.
  *
- * Follows RISC-V SBI 3.0, chapter "Performance Monitoring Unit Extension"; where the text leaves a choice, RISC-V sheet
- * 3.7 and 3.8 (decisions D-16 to D-18, D-29). With quipu,opensbi-compat it deviates as OpenSBI 1.9 does, column by
- * column of the sheet's 3.8. The unpacking of calls is sbi.c's; supervisor software events (SSE) are not modelled.
+ * Follows RISC-V SBI 3.0, chapter "Performance Monitoring Unit Extension"; where the text leaves a
+ * choice, RISC-V sheet 3.7 and 3.8 (decisions D-16 to D-18, D-29). With quipu,opensbi-compat it
+ * deviates as OpenSBI 1.9 does, column by column of the sheet's 3.8. The unpacking of calls is
+ * sbi.c's; supervisor software events (SSE) are not modelled.
  */
 #include <stddef.h>
 #include <string.h>
@@ -13,12 +15,14 @@
 #include "platform/riscv/events.h"
 #include "platform/riscv/hart.h"
 
-#define FILTERS (QUIPU_RISCV_MINH | QUIPU_RISCV_SINH | QUIPU_RISCV_UINH | QUIPU_RISCV_VSINH | QUIPU_RISCV_VUINH)
+#define FILTERS                                                                                    \
+	(QUIPU_RISCV_MINH | QUIPU_RISCV_SINH | QUIPU_RISCV_UINH | QUIPU_RISCV_VSINH |              \
+	 QUIPU_RISCV_VUINH)
 
 #define EVENT_CYCLES	   0x00001u
 #define EVENT_INSTRUCTIONS 0x00002u
 #define EVENT_TYPE(e)	   (((e) >> 16) & 0xF)
-#define EVENT_CODE(e)	   ((e) & 0xFFFF)
+#define EVENT_CODE(e)	   ((e)&0xFFFF)
 enum { TYPE_GENERAL = 0, TYPE_CACHE = 1, TYPE_RAW = 2, TYPE_RAW_V2 = 3, TYPE_FIRMWARE = 15 };
 #define GENERAL_EVENTS 11u
 
@@ -31,7 +35,7 @@ enum { TYPE_GENERAL = 0, TYPE_CACHE = 1, TYPE_RAW = 2, TYPE_RAW_V2 = 3, TYPE_FIR
 
 static struct quipu_sbiret answer(int64_t error, uint64_t value)
 {
-	return (struct quipu_sbiret){ .error = error, .value = value };
+	return (struct quipu_sbiret){.error = error, .value = value};
 }
 
 static bool hart_has(const struct quipu_riscv *rv, unsigned extension)
@@ -63,12 +67,13 @@ void firmware_boot(struct quipu_riscv *rv, unsigned hart)
 	hart_set(h, QUIPU_CSR_SCOUNTEREN, bits_one(1));
 	hart_set(h, QUIPU_CSR_MCOUNTEREN, UINT32_MAX);
 	hart_set(h, QUIPU_CSR_MCOUNTINHIBIT, HART_PROGRAMMABLE);
-	hart_set(h, QUIPU_CSR_MIDELEG, bits_one(1) | bits_one(5) | bits_one(9) | bits_one(QUIPU_RISCV_LCOFI));
+	hart_set(h, QUIPU_CSR_MIDELEG,
+		 bits_one(1) | bits_one(5) | bits_one(9) | bits_one(QUIPU_RISCV_LCOFI));
 	for (uint32_t m = h->implemented & HART_PROGRAMMABLE; m; m &= m - 1)
 		hart_set(h, QUIPU_CSR_MHPMEVENT3 + bits_low(m) - 3,
 			 h->extensions & EXT_SSCOFPMF ? QUIPU_RISCV_OF | QUIPU_RISCV_MINH : 0);
 	for (unsigned i = 0; i < FW_MAX; i++)
-		f->counter[i] = (struct fw_counter){ .event = FW_UNBOUND };
+		f->counter[i] = (struct fw_counter){.event = FW_UNBOUND};
 	f->counter[0].event = EVENT_CYCLES;
 	f->counter[2].event = EVENT_INSTRUCTIONS;
 	f->shmem = FW_NO_SHMEM;
@@ -87,9 +92,15 @@ struct quipu_sbiret firmware_info(struct quipu_riscv *rv, unsigned hart, uint64_
 	return answer(0, (QUIPU_CSR_CYCLE + index) | (uint64_t)(width - 1) << 12);
 }
 
-/* Matching (3.7) --------------------------------------------------------------------------------------------- */
+/*
+ * Matching (3.7)
+ * ---------------------------------------------------------------------------------------------
+ */
 
-/* Is the counter set {base + k} within the logical counters? On success *set has one bit per logical counter. */
+/*
+ * Is the counter set {base + k} within the logical counters? On success *set has one bit per
+ * logical counter.
+ */
 static bool counter_set(const struct quipu_riscv *rv, uint64_t base, uint64_t mask, uint64_t *set)
 {
 	unsigned total = firmware_counters(rv);
@@ -184,8 +195,8 @@ static int fixed_counter(uint32_t event)
 }
 
 /*
- * A selector that nothing drives would count zero for ever. The firmware knows its hart and says so at once, unless
- * the machine asks for the behaviour of silicon (quipu,unmodelled = "zero").
+ * A selector that nothing drives would count zero for ever. The firmware knows its hart and says so
+ * at once, unless the machine asks for the behaviour of silicon (quipu,unmodelled = "zero").
  */
 static bool selector_works(const struct quipu_riscv *rv, uint64_t selector)
 {
@@ -196,9 +207,11 @@ static bool selector_works(const struct quipu_riscv *rv, uint64_t selector)
 	return rv->config.unmodelled_zero || riscv_events_modelled(rv, selector, &count);
 }
 
-uint32_t firmware_candidates(const struct quipu_riscv *rv, uint32_t event, uint64_t data, uint64_t *selector)
+uint32_t firmware_candidates(const struct quipu_riscv *rv, uint32_t event, uint64_t data,
+			     uint64_t *selector)
 {
-	uint32_t counters = mapped_counters(rv, event, data) & HART_PROGRAMMABLE & rv->harts[0].implemented;
+	uint32_t counters =
+		mapped_counters(rv, event, data) & HART_PROGRAMMABLE & rv->harts[0].implemented;
 	int fixed = fixed_counter(event);
 
 	*selector = selector_of(rv, event, data);
@@ -216,8 +229,9 @@ static uint64_t stopped_counters(struct hart *h)
 }
 
 /*
- * May the fixed counter serve another event with @filters? It is never bound away (its binding is there from boot), so
- * two events can share it; with different filters the second would change what the first counts.
+ * May the fixed counter serve another event with @filters? It is never bound away (its binding is
+ * there from boot), so two events can share it; with different filters the second would change what
+ * the first counts.
  */
 static bool fixed_free(struct quipu_riscv *rv, unsigned hart, unsigned i, uint64_t filters)
 {
@@ -226,8 +240,8 @@ static bool fixed_free(struct quipu_riscv *rv, unsigned hart, unsigned i, uint64
 	return rv->config.opensbi_compat || !c->given || c->filters == filters;
 }
 
-static int match_hardware(struct quipu_riscv *rv, unsigned hart, uint64_t set, uint32_t event, uint64_t data,
-			  uint64_t filters)
+static int match_hardware(struct quipu_riscv *rv, unsigned hart, uint64_t set, uint32_t event,
+			  uint64_t data, uint64_t filters)
 {
 	const struct fw_counter *c = rv->firmware[hart].counter;
 	bool filtering = hart_has(rv, EXT_SSCOFPMF);
@@ -243,8 +257,8 @@ static int match_hardware(struct quipu_riscv *rv, unsigned hart, uint64_t set, u
 	for (uint64_t m = candidates & HART_PROGRAMMABLE & set & free; m; m &= m - 1)
 		if (c[bits_low(m)].event == FW_UNBOUND)
 			return (int)bits_low(m);
-	if (fixed >= 0 && (candidates & bits_one((unsigned)fixed)) && (set & bits_one((unsigned)fixed)) &&
-	    fixed_free(rv, hart, (unsigned)fixed, filters))
+	if (fixed >= 0 && (candidates & bits_one((unsigned)fixed)) &&
+	    (set & bits_one((unsigned)fixed)) && fixed_free(rv, hart, (unsigned)fixed, filters))
 		return fixed;
 	return -1;
 }
@@ -252,7 +266,8 @@ static int match_hardware(struct quipu_riscv *rv, unsigned hart, uint64_t set, u
 static int match_firmware(struct quipu_riscv *rv, unsigned hart, uint64_t set)
 {
 	for (uint64_t m = set; m; m &= m - 1)
-		if (is_firmware(rv, bits_low(m)) && rv->firmware[hart].counter[bits_low(m)].event == FW_UNBOUND)
+		if (is_firmware(rv, bits_low(m)) &&
+		    rv->firmware[hart].counter[bits_low(m)].event == FW_UNBOUND)
 			return (int)bits_low(m);
 	return -1;
 }
@@ -263,9 +278,11 @@ static uint64_t filters_of(uint64_t flags)
 	static const struct {
 		uint64_t flag, filter;
 	} map[] = {
-		{ QUIPU_SBI_CFG_SET_VUINH, QUIPU_RISCV_VUINH }, { QUIPU_SBI_CFG_SET_VSINH, QUIPU_RISCV_VSINH },
-		{ QUIPU_SBI_CFG_SET_UINH, QUIPU_RISCV_UINH },	{ QUIPU_SBI_CFG_SET_SINH, QUIPU_RISCV_SINH },
-		{ QUIPU_SBI_CFG_SET_MINH, QUIPU_RISCV_MINH },
+		{QUIPU_SBI_CFG_SET_VUINH, QUIPU_RISCV_VUINH},
+		{QUIPU_SBI_CFG_SET_VSINH, QUIPU_RISCV_VSINH},
+		{QUIPU_SBI_CFG_SET_UINH, QUIPU_RISCV_UINH},
+		{QUIPU_SBI_CFG_SET_SINH, QUIPU_RISCV_SINH},
+		{QUIPU_SBI_CFG_SET_MINH, QUIPU_RISCV_MINH},
 	};
 	uint64_t filters = QUIPU_RISCV_MINH;
 
@@ -275,7 +292,10 @@ static uint64_t filters_of(uint64_t flags)
 	return filters;
 }
 
-/* Write the event register of a hardware counter. It is stopped; OF = 1 keeps it from interrupting until started. */
+/*
+ * Write the event register of a hardware counter. It is stopped; OF = 1 keeps it from interrupting
+ * until started.
+ */
 static void program(struct quipu_riscv *rv, unsigned hart, unsigned i, uint64_t overflow)
 {
 	const struct fw_counter *c = &rv->firmware[hart].counter[i];
@@ -333,7 +353,8 @@ static void clear_value(struct quipu_riscv *rv, unsigned hart, unsigned i)
 		hart_set(&rv->harts[hart], QUIPU_CSR_MCYCLE + i, 0);
 }
 
-static void bind(struct quipu_riscv *rv, unsigned hart, unsigned i, uint32_t event, uint64_t data, uint64_t filters)
+static void bind(struct quipu_riscv *rv, unsigned hart, unsigned i, uint32_t event, uint64_t data,
+		 uint64_t filters)
 {
 	struct fw_counter *c = &rv->firmware[hart].counter[i];
 
@@ -348,8 +369,8 @@ static void bind(struct quipu_riscv *rv, unsigned hart, unsigned i, uint32_t eve
 }
 
 /* Steps 5 to 7: choose and bind a counter. The logical counter or a status. */
-static int64_t match_event(struct quipu_riscv *rv, unsigned hart, uint64_t set, uint64_t flags, uint32_t event,
-			   uint64_t data)
+static int64_t match_event(struct quipu_riscv *rv, unsigned hart, uint64_t set, uint64_t flags,
+			   uint32_t event, uint64_t data)
 {
 	unsigned type = EVENT_TYPE(event);
 	uint64_t filters = filters_of(flags);
@@ -361,15 +382,16 @@ static int64_t match_event(struct quipu_riscv *rv, unsigned hart, uint64_t set, 
 		if (status)
 			return status;
 	}
-	i = type == TYPE_FIRMWARE ? match_firmware(rv, hart, set) : match_hardware(rv, hart, set, event, data, filters);
+	i = type == TYPE_FIRMWARE ? match_firmware(rv, hart, set)
+				  : match_hardware(rv, hart, set, event, data, filters);
 	if (i < 0)
 		return QUIPU_SBI_NOT_SUPPORTED;
 	bind(rv, hart, (unsigned)i, event, data, filters);
 	return i;
 }
 
-struct quipu_sbiret firmware_match(struct quipu_riscv *rv, unsigned hart, uint64_t base, uint64_t mask, uint64_t flags,
-				   uint64_t event, uint64_t data)
+struct quipu_sbiret firmware_match(struct quipu_riscv *rv, unsigned hart, uint64_t base,
+				   uint64_t mask, uint64_t flags, uint64_t event, uint64_t data)
 {
 	uint64_t set;
 	int64_t i;
@@ -397,11 +419,15 @@ struct quipu_sbiret firmware_match(struct quipu_riscv *rv, unsigned hart, uint64
 	return answer(0, (uint64_t)i);
 }
 
-/* Sets of counters ------------------------------------------------------------------------------------------- */
+/*
+ * Sets of counters
+ * -------------------------------------------------------------------------------------------
+ */
 
 /*
- * One status for a whole set: the first error decides, the valid counters are processed all the same. OpenSBI leaves
- * invalid ones out and answers with the result of the last one that it processed.
+ * One status for a whole set: the first error decides, the valid counters are processed all the
+ * same. OpenSBI leaves invalid ones out and answers with the result of the last one that it
+ * processed.
  */
 struct set_status {
 	bool compat, any;
@@ -424,7 +450,8 @@ static int64_t set_result(const struct set_status *s)
 
 static bool bound(const struct quipu_riscv *rv, unsigned hart, unsigned i)
 {
-	return (is_hardware(rv, hart, i) || is_firmware(rv, i)) && rv->firmware[hart].counter[i].event != FW_UNBOUND;
+	return (is_hardware(rv, hart, i) || is_firmware(rv, i)) &&
+	       rv->firmware[hart].counter[i].event != FW_UNBOUND;
 }
 
 static bool snapshots(const struct quipu_riscv *rv)
@@ -452,10 +479,10 @@ static void store64(uint8_t *p, uint64_t v)
 		p[i] = (uint8_t)(v >> (8 * i));
 }
 
-struct quipu_sbiret firmware_start(struct quipu_riscv *rv, unsigned hart, uint64_t base, uint64_t mask, uint64_t flags,
-				   uint64_t value)
+struct quipu_sbiret firmware_start(struct quipu_riscv *rv, unsigned hart, uint64_t base,
+				   uint64_t mask, uint64_t flags, uint64_t value)
 {
-	struct set_status status = { .compat = rv->config.opensbi_compat };
+	struct set_status status = {.compat = rv->config.opensbi_compat};
 	const uint8_t *page = NULL;
 	uint64_t set;
 
@@ -482,7 +509,8 @@ struct quipu_sbiret firmware_start(struct quipu_riscv *rv, unsigned hart, uint64
 		else
 			slot = value;
 		set_note(&status,
-			 start_one(rv, hart, i, page || (flags & QUIPU_SBI_START_INIT_VALUE) ? &slot : NULL));
+			 start_one(rv, hart, i,
+				   page || (flags & QUIPU_SBI_START_INIT_VALUE) ? &slot : NULL));
 	}
 	return answer(set_result(&status), 0);
 }
@@ -524,7 +552,7 @@ static void unbind(struct quipu_riscv *rv, unsigned hart, unsigned i)
 		c->given = false;
 		return;
 	}
-	*c = (struct fw_counter){ .event = FW_UNBOUND };
+	*c = (struct fw_counter){.event = FW_UNBOUND};
 	if (is_hardware(rv, hart, i))
 		hart_set(&rv->harts[hart], QUIPU_CSR_MHPMEVENT3 + i - 3, 0);
 }
@@ -544,8 +572,12 @@ static uint64_t counter_value(struct quipu_riscv *rv, unsigned hart, unsigned i)
 	return hart_get(&rv->harts[hart], QUIPU_CSR_MCYCLE + i);
 }
 
-/* Store value and overflow of a counter that this call stopped; slots are relative to the call's idx_base. */
-static void snapshot_store(struct quipu_riscv *rv, unsigned hart, uint8_t *page, unsigned i, unsigned slot)
+/*
+ * Store value and overflow of a counter that this call stopped; slots are relative to the call's
+ * idx_base.
+ */
+static void snapshot_store(struct quipu_riscv *rv, unsigned hart, uint8_t *page, unsigned i,
+			   unsigned slot)
 {
 	uint64_t bitmap = load64(page + SNAPSHOT_BITMAP) & ~bits_one(slot);
 
@@ -555,9 +587,10 @@ static void snapshot_store(struct quipu_riscv *rv, unsigned hart, uint8_t *page,
 	store64(page + SNAPSHOT_BITMAP, bitmap);
 }
 
-struct quipu_sbiret firmware_stop(struct quipu_riscv *rv, unsigned hart, uint64_t base, uint64_t mask, uint64_t flags)
+struct quipu_sbiret firmware_stop(struct quipu_riscv *rv, unsigned hart, uint64_t base,
+				  uint64_t mask, uint64_t flags)
 {
-	struct set_status status = { .compat = rv->config.opensbi_compat };
+	struct set_status status = {.compat = rv->config.opensbi_compat};
 	uint8_t *page = NULL;
 	uint64_t set;
 
@@ -591,7 +624,8 @@ struct quipu_sbiret firmware_stop(struct quipu_riscv *rv, unsigned hart, uint64_
 
 struct quipu_sbiret firmware_read(struct quipu_riscv *rv, unsigned hart, uint64_t index)
 {
-	if (index >= FW_MAX || !is_firmware(rv, (unsigned)index) || !bound(rv, hart, (unsigned)index))
+	if (index >= FW_MAX || !is_firmware(rv, (unsigned)index) ||
+	    !bound(rv, hart, (unsigned)index))
 		return answer(QUIPU_SBI_INVALID_PARAM, 0);
 	return answer(0, rv->firmware[hart].counter[index].value);
 }
@@ -601,17 +635,22 @@ void firmware_event(struct quipu_riscv *rv, unsigned hart, unsigned code)
 	struct fw_counter *c = rv->firmware[hart].counter;
 
 	for (unsigned i = rv->num_hw; i < firmware_counters(rv); i++) {
-		if (!c[i].started || EVENT_TYPE(c[i].event) != TYPE_FIRMWARE || EVENT_CODE(c[i].event) != code)
+		if (!c[i].started || EVENT_TYPE(c[i].event) != TYPE_FIRMWARE ||
+		    EVENT_CODE(c[i].event) != code)
 			continue;
 		c[i].value++;
 		if (rv->config.opensbi_compat)
-			return; /* the first one only; else every one that monitors the event (D-16) */
+			return; /* the first only; else all that monitor it (D-16) */
 	}
 }
 
-/* Shared memory ---------------------------------------------------------------------------------------------- */
+/*
+ * Shared memory
+ * ----------------------------------------------------------------------------------------------
+ */
 
-struct quipu_sbiret firmware_set_shmem(struct quipu_riscv *rv, unsigned hart, uint64_t lo, uint64_t hi, uint64_t flags)
+struct quipu_sbiret firmware_set_shmem(struct quipu_riscv *rv, unsigned hart, uint64_t lo,
+				       uint64_t hi, uint64_t flags)
 {
 	struct fw_hart *f = &rv->firmware[hart];
 	uint8_t *page;
@@ -649,7 +688,8 @@ static bool event_supported(const struct quipu_riscv *rv, uint32_t event, uint64
 	return firmware_candidates(rv, event, data, &selector) != 0;
 }
 
-struct quipu_sbiret firmware_event_info(struct quipu_riscv *rv, uint64_t lo, uint64_t hi, uint64_t n, uint64_t flags)
+struct quipu_sbiret firmware_event_info(struct quipu_riscv *rv, uint64_t lo, uint64_t hi,
+					uint64_t n, uint64_t flags)
 {
 	uint8_t *entries;
 
@@ -667,7 +707,8 @@ struct quipu_sbiret firmware_event_info(struct quipu_riscv *rv, uint64_t lo, uin
 	for (uint64_t k = 0; k < n; k++) {
 		uint8_t *e = entries + k * EVENT_INFO_BYTES;
 		uint64_t data = bits_le64(e + 8);
-		uint8_t output[4] = { event_supported(rv, bits_le32(e), data) ? EVENT_INFO_OUTPUT : 0 };
+		uint8_t output[4] = {event_supported(rv, bits_le32(e), data) ? EVENT_INFO_OUTPUT
+									     : 0};
 
 		memcpy(e + 4, output, sizeof(output));
 	}

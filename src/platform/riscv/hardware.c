@@ -2,10 +2,11 @@
 /*
  * The counters of a RISC-V hart: CSRs, what moves them, overflow, and the interrupt that follows.
  *
- * Follows the RISC-V privileged architecture (machine, supervisor, hypervisor chapters), Sscofpmf, Smcntrpmf, and
- * Smcdeleg/Ssccfg; RISC-V sheet section 1. RV64 only (D-4): the numbers of upper halves do not exist.
- * Does not know perf, the SBI, or how the engine counts: user-level activity is a difference of two readings of a
- * signal, and a deadline is armed where a running counter with OF = 0 will overflow.
+ * Follows the RISC-V privileged architecture (machine, supervisor, hypervisor chapters), Sscofpmf,
+ * Smcntrpmf, and Smcdeleg/Ssccfg; RISC-V sheet section 1. RV64 only (D-4): the numbers of upper
+ * halves do not exist. Does not know perf, the SBI, or how the engine counts: user-level activity
+ * is a difference of two readings of a signal, and a deadline is armed where a running counter with
+ * OF = 0 will overflow.
  */
 #include <errno.h>
 #include <stddef.h>
@@ -64,7 +65,10 @@ static uint64_t signal_read(const struct hart *h, quipu_signal signal)
 	return s->ops->read(s, h->number, signal);
 }
 
-/* Unsigned overflow of the implemented bits: OF is sticky, and only its 0 -> 1 step asks for an interrupt. */
+/*
+ * Unsigned overflow of the implemented bits: OF is sticky, and only its 0 -> 1 step asks for an
+ * interrupt.
+ */
 static void counter_overflow(struct hart *h, unsigned i)
 {
 	if (i < 3 || !has(h, EXT_SSCOFPMF) || (h->event[i] & QUIPU_RISCV_OF))
@@ -106,11 +110,13 @@ static void term_add(struct hart *h, unsigned i, quipu_signal signal, uint64_t w
 {
 	if (!weight || h->nterms[i] == HART_TERMS)
 		return;
-	h->term[i][h->nterms[i]++] =
-		(struct hart_term){ .signal = signal, .weight = weight, .base = signal_read(h, signal) };
+	h->term[i][h->nterms[i]++] = (struct hart_term){
+		.signal = signal, .weight = weight, .base = signal_read(h, signal)};
 }
 
-/* What a system call charges to S-mode for @signal (D-27): nothing unless the machine declares it. */
+/*
+ * What a system call charges to S-mode for @signal (D-27): nothing unless the machine declares it.
+ */
 static uint64_t charge_of(const struct hart *h, quipu_signal signal)
 {
 	const struct riscv_config *c = &h->set->config;
@@ -142,12 +148,13 @@ static void counter_select(struct hart *h, unsigned i)
 {
 	struct riscv_count *c = &h->count[i];
 
-	*c = (struct riscv_count){ 0 };
+	*c = (struct riscv_count){0};
 	if (i == 0 || i == 2) {
 		c->n = 1;
 		c->signal[0] = i ? QUIPU_SIGNAL_INSTRUCTIONS : QUIPU_SIGNAL_CYCLES;
 	} else if (h->implemented & bits_one(i)) {
-		uint64_t selector = has(h, EXT_SSCOFPMF) ? bits_get(h->event[i], 55, 0) : h->event[i];
+		uint64_t selector =
+			has(h, EXT_SSCOFPMF) ? bits_get(h->event[i], 55, 0) : h->event[i];
 
 		/* A selector that is unknown, or whose model is not there, counts nothing (D-5). */
 		if (!riscv_events_modelled(h->set, selector, c))
@@ -155,7 +162,10 @@ static void counter_select(struct hart *h, unsigned i)
 	}
 }
 
-/* Deadlines -------------------------------------------------------------------------------------------------- */
+/*
+ * Deadlines ---------------------------------------------------------------------------------------
+ * -----------
+ */
 
 static int aux_slot(struct hart *h, unsigned i, uint64_t taken)
 {
@@ -169,12 +179,15 @@ static int aux_slot(struct hart *h, unsigned i, uint64_t taken)
 }
 
 /*
- * Where counter @i overflows. A counter of one signal is stopped at exactly that count. One that adds k signals cannot
- * reach its end before one of them has made 1/k of the way: it is stopped there and looks again, each time nearer.
+ * Where counter @i overflows. A counter of one signal is stopped at exactly that count. One that
+ * adds k signals cannot reach its end before one of them has made 1/k of the way: it is stopped
+ * there and looks again, each time nearer.
  */
-static uint64_t plan_counter(struct hart *h, unsigned i, struct quipu_deadline *want, uint64_t taken)
+static uint64_t plan_counter(struct hart *h, unsigned i, struct quipu_deadline *want,
+			     uint64_t taken)
 {
-	uint64_t left = bits_mask(h->width) - h->counter[i]; /* counts that still fit; the next one overflows */
+	uint64_t left = bits_mask(h->width) -
+			h->counter[i]; /* counts that still fit; the next one overflows */
 	unsigned k = h->nterms[i];
 
 	if (left == UINT64_MAX)
@@ -187,7 +200,8 @@ static uint64_t plan_counter(struct hart *h, unsigned i, struct quipu_deadline *
 		int slot = t ? aux_slot(h, i, taken) : (int)i;
 
 		/* Beyond what a signal can reach in practice: seen at the next reading instead. */
-		if (slot < 0 || step > (uint64_t)INT64_MAX || term->base + step > (uint64_t)INT64_MAX)
+		if (slot < 0 || step > (uint64_t)INT64_MAX ||
+		    term->base + step > (uint64_t)INT64_MAX)
 			continue;
 		want[slot] = (struct quipu_deadline){
 			.signal = term->signal,
@@ -201,10 +215,14 @@ static uint64_t plan_counter(struct hart *h, unsigned i, struct quipu_deadline *
 
 static bool same_deadline(const struct quipu_deadline *a, const struct quipu_deadline *b)
 {
-	return a->signal == b->signal && a->at == b->at && a->overflow == b->overflow && a->flags == b->flags;
+	return a->signal == b->signal && a->at == b->at && a->overflow == b->overflow &&
+	       a->flags == b->flags;
 }
 
-/* Tell the engine what changed, and only that: a counter that was stopped and started in a handler has not. */
+/*
+ * Tell the engine what changed, and only that: a counter that was stopped and started in a handler
+ * has not.
+ */
 static void deadlines_flush(struct hart *h)
 {
 	struct quipu_signals *s = h->set->signals;
@@ -223,7 +241,8 @@ static void deadlines_flush(struct hart *h)
 	for (uint64_t m = slots; m; m &= m - 1) {
 		unsigned slot = bits_low(m);
 
-		if ((h->armed_slots & bits_one(slot)) && same_deadline(&h->armed[slot], &want[slot]))
+		if ((h->armed_slots & bits_one(slot)) &&
+		    same_deadline(&h->armed[slot], &want[slot]))
 			continue;
 		h->armed[slot] = want[slot];
 		s->ops->arm(s, h->number, slot, &want[slot]);
@@ -251,7 +270,10 @@ void hart_disarm(struct hart *h)
 	h->armed_slots = 0;
 }
 
-/* Registers -------------------------------------------------------------------------------------------------- */
+/*
+ * Registers ---------------------------------------------------------------------------------------
+ * -----------
+ */
 
 static void write_counter(struct hart *h, unsigned i, uint64_t value)
 {
@@ -335,7 +357,9 @@ static int shadow_gate(const struct hart *h, enum quipu_riscv_mode mode, unsigne
 	return 0;
 }
 
-/* An access: register number @n within its row, by @mode; read when @write is false. 0 or a cause. */
+/*
+ * An access: register number @n within its row, by @mode; read when @write is false. 0 or a cause.
+ */
 struct access {
 	enum quipu_riscv_mode mode;
 	unsigned n;
@@ -359,8 +383,8 @@ static int csr_time(struct hart *h, struct access *a)
 	int cause = shadow_gate(h, a->mode, 1);
 
 	if (!cause)
-		a->value = bits_muldiv(signal_read(h, QUIPU_SIGNAL_CYCLES), m->timebase_hz ? m->timebase_hz : m->hz,
-				       m->hz);
+		a->value = bits_muldiv(signal_read(h, QUIPU_SIGNAL_CYCLES),
+				       m->timebase_hz ? m->timebase_hz : m->hz, m->hz);
 	return cause;
 }
 
@@ -539,7 +563,10 @@ static int csr_siselect(struct hart *h, struct access *a)
 	return csr_masked(&h->siselect, UINT64_MAX, bits_mask(12), a);
 }
 
-/* sireg and its siblings: the window on one delegated counter (sheet 1.6). Only columns 1 and 2 exist on RV64. */
+/*
+ * sireg and its siblings: the window on one delegated counter (sheet 1.6). Only columns 1 and 2
+ * exist on RV64.
+ */
 static int csr_sireg(struct hart *h, struct access *a)
 {
 	unsigned i = (unsigned)(h->siselect - SELECT_FIRST), column = a->n;
@@ -578,8 +605,9 @@ static int csr_zero(struct hart *h, struct access *a)
 }
 
 /*
- * The registers. Bits 9:8 of a number are the lowest privilege, bits 11:10 = 3 mark it read-only; both are applied
- * before the row's function, so a row states only what is its own. @base: index of the row's first register.
+ * The registers. Bits 9:8 of a number are the lowest privilege, bits 11:10 = 3 mark it read-only;
+ * both are applied before the row's function, so a row states only what is its own. @base: index of
+ * the row's first register.
  */
 struct csr {
 	uint16_t first, last;
@@ -590,41 +618,44 @@ struct csr {
 	csr_fn *access;
 };
 
+/* clang-format off: a register, a row */
 static const struct csr csrs[] = {
 	/* first last   base width needs        name             access (who reads it) */
-	{ 0x100, 0x100, 0, 64, 0, "sstatus", csr_sstatus },	     /* S, interrupt logic */
-	{ 0x104, 0x104, 0, 64, 0, "sie", csr_sie },		     /* S, interrupt logic */
-	{ 0x106, 0x106, 0, 32, 0, "scounteren", csr_scounteren },    /* S; gates U */
-	{ 0x120, 0x120, 0, 32, EXT_SMCDELEG, "scountinhibit", csr_scountinhibit }, /* S */
-	{ 0x141, 0x141, 0, 64, 0, "sepc", csr_sepc },		     /* S handler */
-	{ 0x142, 0x142, 0, 64, 0, "scause", csr_scause },	     /* S handler */
-	{ 0x144, 0x144, 0, 64, 0, "sip", csr_sip },		     /* S, interrupt logic */
-	{ 0x150, 0x150, 0, 12, EXT_SMCDELEG, "siselect", csr_siselect },
-	{ 0x151, 0x153, 0, 64, EXT_SMCDELEG, "sireg", csr_sireg },   /* sireg, sireg2, sireg3 */
-	{ 0x155, 0x157, 3, 64, EXT_SMCDELEG, "sireg", csr_sireg },   /* sireg4, sireg5, sireg6 */
-	{ 0x204, 0x204, 0, 64, EXT_H, "vsie", csr_zero },	     /* without Shlcofideleg */
-	{ 0x244, 0x244, 0, 64, EXT_H, "vsip", csr_zero },
-	{ 0x303, 0x303, 0, 64, 0, "mideleg", csr_mideleg },	     /* M, interrupt logic */
-	{ 0x304, 0x304, 0, 64, 0, "mie", csr_mie },
-	{ 0x306, 0x306, 0, 32, 0, "mcounteren", csr_mcounteren },    /* M; gates S, U */
-	{ 0x30A, 0x30A, 0, 64, 0, "menvcfg", csr_menvcfg },	     /* M: CDE */
-	{ 0x320, 0x320, 0, 32, EXT_INHIBIT, "mcountinhibit", csr_inhibit }, /* M, counters */
-	{ 0x321, 0x321, 0, 64, EXT_SMCNTRPMF, "mcyclecfg", csr_cycle_config },
-	{ 0x322, 0x322, 0, 64, EXT_SMCNTRPMF, "minstretcfg", csr_instret_config },
-	{ 0x323, 0x33F, 3, 64, 0, "mhpmevent", csr_event },	     /* M, counters */
-	{ 0x344, 0x344, 0, 64, 0, "mip", csr_mip },
-	{ 0x603, 0x603, 0, 64, EXT_H, "hideleg", csr_zero },
-	{ 0x606, 0x606, 0, 32, EXT_H, "hcounteren", csr_hcounteren }, /* HS; gates VS, VU */
-	{ 0x645, 0x645, 0, 64, EXT_H, "hvip", csr_zero },
-	{ 0xB00, 0xB00, 0, 64, 0, "mcycle", csr_counter },	     /* M */
-	{ 0xB02, 0xB02, 2, 64, 0, "minstret", csr_counter },	     /* M */
-	{ 0xB03, 0xB1F, 3, 64, 0, "mhpmcounter", csr_counter },	     /* M; the hart's own width */
-	{ 0xC00, 0xC00, 0, 64, 0, "cycle", csr_shadow },	     /* all, gated */
-	{ 0xC01, 0xC01, 0, 64, 0, "time", csr_time },
-	{ 0xC02, 0xC02, 2, 64, 0, "instret", csr_shadow },
-	{ 0xC03, 0xC1F, 3, 64, 0, "hpmcounter", csr_shadow },
-	{ 0xDA0, 0xDA0, 0, 32, EXT_SSCOFPMF, "scountovf", csr_scountovf }, /* S handler */
+	{0x100, 0x100, 0, 64, 0, "sstatus", csr_sstatus},	/* S, interrupt logic */
+	{0x104, 0x104, 0, 64, 0, "sie", csr_sie},		/* S, interrupt logic */
+	{0x106, 0x106, 0, 32, 0, "scounteren", csr_scounteren}, /* S; gates U */
+	{0x120, 0x120, 0, 32, EXT_SMCDELEG, "scountinhibit", csr_scountinhibit}, /* S */
+	{0x141, 0x141, 0, 64, 0, "sepc", csr_sepc},				 /* S handler */
+	{0x142, 0x142, 0, 64, 0, "scause", csr_scause},				 /* S handler */
+	{0x144, 0x144, 0, 64, 0, "sip", csr_sip}, /* S, interrupt logic */
+	{0x150, 0x150, 0, 12, EXT_SMCDELEG, "siselect", csr_siselect},
+	{0x151, 0x153, 0, 64, EXT_SMCDELEG, "sireg", csr_sireg}, /* sireg, sireg2, sireg3 */
+	{0x155, 0x157, 3, 64, EXT_SMCDELEG, "sireg", csr_sireg}, /* sireg4, sireg5, sireg6 */
+	{0x204, 0x204, 0, 64, EXT_H, "vsie", csr_zero},		 /* without Shlcofideleg */
+	{0x244, 0x244, 0, 64, EXT_H, "vsip", csr_zero},
+	{0x303, 0x303, 0, 64, 0, "mideleg", csr_mideleg}, /* M, interrupt logic */
+	{0x304, 0x304, 0, 64, 0, "mie", csr_mie},
+	{0x306, 0x306, 0, 32, 0, "mcounteren", csr_mcounteren},		  /* M; gates S, U */
+	{0x30A, 0x30A, 0, 64, 0, "menvcfg", csr_menvcfg},		  /* M: CDE */
+	{0x320, 0x320, 0, 32, EXT_INHIBIT, "mcountinhibit", csr_inhibit}, /* M, counters */
+	{0x321, 0x321, 0, 64, EXT_SMCNTRPMF, "mcyclecfg", csr_cycle_config},
+	{0x322, 0x322, 0, 64, EXT_SMCNTRPMF, "minstretcfg", csr_instret_config},
+	{0x323, 0x33F, 3, 64, 0, "mhpmevent", csr_event}, /* M, counters */
+	{0x344, 0x344, 0, 64, 0, "mip", csr_mip},
+	{0x603, 0x603, 0, 64, EXT_H, "hideleg", csr_zero},
+	{0x606, 0x606, 0, 32, EXT_H, "hcounteren", csr_hcounteren}, /* HS; gates VS, VU */
+	{0x645, 0x645, 0, 64, EXT_H, "hvip", csr_zero},
+	{0xB00, 0xB00, 0, 64, 0, "mcycle", csr_counter},      /* M */
+	{0xB02, 0xB02, 2, 64, 0, "minstret", csr_counter},    /* M */
+	{0xB03, 0xB1F, 3, 64, 0, "mhpmcounter", csr_counter}, /* M; the hart's own width */
+	{0xC00, 0xC00, 0, 64, 0, "cycle", csr_shadow},	      /* all, gated */
+	{0xC01, 0xC01, 0, 64, 0, "time", csr_time},
+	{0xC02, 0xC02, 2, 64, 0, "instret", csr_shadow},
+	{0xC03, 0xC1F, 3, 64, 0, "hpmcounter", csr_shadow},
+	{0xDA0, 0xDA0, 0, 32, EXT_SSCOFPMF, "scountovf", csr_scountovf}, /* S handler */
 };
+
+/* clang-format on */
 
 static const struct csr *csr_find(unsigned number)
 {
@@ -651,7 +682,8 @@ const char *hart_csr_name(unsigned number, char *buf, size_t len)
 static int csr_privilege(enum quipu_riscv_mode mode, unsigned number)
 {
 	static const uint8_t level[QUIPU_RISCV_MODES] = {
-		[QUIPU_RISCV_U] = 0, [QUIPU_RISCV_VU] = 0, [QUIPU_RISCV_VS] = 1, [QUIPU_RISCV_S] = 2, [QUIPU_RISCV_M] = 3,
+		[QUIPU_RISCV_U] = 0, [QUIPU_RISCV_VU] = 0, [QUIPU_RISCV_VS] = 1,
+		[QUIPU_RISCV_S] = 2, [QUIPU_RISCV_M] = 3,
 	};
 	unsigned needed = (unsigned)bits_get(number, 9, 8);
 
@@ -685,7 +717,7 @@ static int csr_access(struct hart *h, unsigned number, struct access *a)
 
 int hart_csr_read(struct hart *h, enum quipu_riscv_mode mode, unsigned csr, uint64_t *value)
 {
-	struct access a = { .mode = mode };
+	struct access a = {.mode = mode};
 	int cause = csr_access(h, csr, &a);
 
 	if (!cause)
@@ -695,7 +727,7 @@ int hart_csr_read(struct hart *h, enum quipu_riscv_mode mode, unsigned csr, uint
 
 int hart_csr_write(struct hart *h, enum quipu_riscv_mode mode, unsigned csr, uint64_t value)
 {
-	struct access a = { .mode = mode, .write = true, .value = value };
+	struct access a = {.mode = mode, .write = true, .value = value};
 
 	return csr_access(h, csr, &a);
 }
@@ -726,20 +758,26 @@ void hart_reset(struct hart *h)
 	hart_leave(h);
 }
 
-/* Interrupts ------------------------------------------------------------------------------------------------- */
+/*
+ * Interrupts
+ * -------------------------------------------------------------------------------------------------
+ */
 
 static struct hart *hart_at(struct quipu_riscv *rv, unsigned hart)
 {
 	return hart < rv->nharts ? &rv->harts[hart] : NULL;
 }
 
-/* The S-mode interrupt that would be taken now; those that belong to M are the firmware's business. */
+/*
+ * The S-mode interrupt that would be taken now; those that belong to M are the firmware's business.
+ */
 static int pending_cause(const struct hart *h)
 {
-	static const uint8_t priority[] = { 11, 3, 7, 9, 1, 5, QUIPU_RISCV_LCOFI };
+	static const uint8_t priority[] = {11, 3, 7, 9, 1, 5, QUIPU_RISCV_LCOFI};
 	uint64_t ready = h->mip & h->mie & h->mideleg;
 
-	if (h->mode == QUIPU_RISCV_M || (h->mode == QUIPU_RISCV_S && !(h->sstatus & QUIPU_RISCV_SSTATUS_SIE)))
+	if (h->mode == QUIPU_RISCV_M ||
+	    (h->mode == QUIPU_RISCV_S && !(h->sstatus & QUIPU_RISCV_SSTATUS_SIE)))
 		return -1;
 	for (size_t i = 0; ready && i < sizeof(priority); i++)
 		if (ready & bits_one(priority[i]))
@@ -771,7 +809,10 @@ static void take(struct hart *h, unsigned cause, const struct quipu_interrupt *i
 	h->sstatus = saved;
 }
 
-/* A handler that leaves its interrupt pending would be entered for ever; a few times show the fault as well. */
+/*
+ * A handler that leaves its interrupt pending would be entered for ever; a few times show the fault
+ * as well.
+ */
 #define TAKE_LIMIT 4u
 
 static unsigned deliver(struct hart *h, const struct quipu_interrupt *irq)
@@ -809,7 +850,8 @@ void quipu_riscv_interrupt(struct quipu_riscv *rv, const struct quipu_interrupt 
 	if (!h)
 		return;
 	hart_enter(h);
-	for (uint64_t m = irq->slots & bits_mask(QUIPU_SLOTS_HARDWARE) & h->armed_slots; m; m &= m - 1) {
+	for (uint64_t m = irq->slots & bits_mask(QUIPU_SLOTS_HARDWARE) & h->armed_slots; m;
+	     m &= m - 1) {
 		unsigned slot = bits_low(m);
 
 		/* A deadline is spent when it is reached. */
@@ -822,7 +864,8 @@ void quipu_riscv_interrupt(struct quipu_riscv *rv, const struct quipu_interrupt 
 }
 
 /* Does counter @i take part in @signal at @mode just now? */
-static bool counter_takes(const struct hart *h, unsigned i, enum quipu_riscv_mode mode, quipu_signal signal)
+static bool counter_takes(const struct hart *h, unsigned i, enum quipu_riscv_mode mode,
+			  quipu_signal signal)
 {
 	if ((h->inhibit & bits_one(i)) || (counter_filter(h, i) & mode_filter(mode)))
 		return false;
@@ -832,11 +875,11 @@ static bool counter_takes(const struct hart *h, unsigned i, enum quipu_riscv_mod
 	return false;
 }
 
-int quipu_riscv_feed(struct quipu_riscv *rv, unsigned hart, enum quipu_riscv_mode mode, quipu_signal signal, uint64_t n,
-		     uint64_t pc)
+int quipu_riscv_feed(struct quipu_riscv *rv, unsigned hart, enum quipu_riscv_mode mode,
+		     quipu_signal signal, uint64_t n, uint64_t pc)
 {
 	struct hart *h = hart_at(rv, hart);
-	struct quipu_interrupt irq = { .cpu = hart, .pc = pc };
+	struct quipu_interrupt irq = {.cpu = hart, .pc = pc};
 
 	if (!h || (unsigned)mode >= QUIPU_RISCV_MODES || mode == QUIPU_RISCV_U)
 		return -EINVAL;
@@ -854,7 +897,10 @@ int quipu_riscv_feed(struct quipu_riscv *rv, unsigned hart, enum quipu_riscv_mod
 				continue;
 			takes |= (uint32_t)bits_one(i);
 			room = bits_mask(counter_width(h, i)) - h->counter[i];
-			/* A counter that will raise an interrupt splits the batch; the others may run past their end. */
+			/*
+			 * A counter that will raise an interrupt splits the batch; the others may
+			 * run past their end.
+			 */
 			if (i >= 3 && !(h->event[i] & QUIPU_RISCV_OF) && room < step)
 				step = room + 1;
 		}
@@ -897,7 +943,10 @@ int quipu_riscv_trap(struct quipu_riscv *rv, unsigned hart, unsigned cause, uint
 	return 0;
 }
 
-/* A trap that the access raised goes to the firmware first, as every trap from below M does that is not delegated. */
+/*
+ * A trap that the access raised goes to the firmware first, as every trap from below M does that is
+ * not delegated.
+ */
 static int trapped(struct quipu_riscv *rv, unsigned hart, enum quipu_riscv_mode mode, int cause)
 {
 	if (cause && mode != QUIPU_RISCV_M)
@@ -905,8 +954,8 @@ static int trapped(struct quipu_riscv *rv, unsigned hart, enum quipu_riscv_mode 
 	return cause;
 }
 
-int quipu_riscv_csr_read(struct quipu_riscv *rv, unsigned hart, enum quipu_riscv_mode mode, unsigned csr,
-			 uint64_t *value)
+int quipu_riscv_csr_read(struct quipu_riscv *rv, unsigned hart, enum quipu_riscv_mode mode,
+			 unsigned csr, uint64_t *value)
 {
 	struct hart *h = hart_at(rv, hart);
 
@@ -915,8 +964,8 @@ int quipu_riscv_csr_read(struct quipu_riscv *rv, unsigned hart, enum quipu_riscv
 	return trapped(rv, hart, mode, hart_csr_read(h, mode, csr, value));
 }
 
-int quipu_riscv_csr_write(struct quipu_riscv *rv, unsigned hart, enum quipu_riscv_mode mode, unsigned csr,
-			  uint64_t value)
+int quipu_riscv_csr_write(struct quipu_riscv *rv, unsigned hart, enum quipu_riscv_mode mode,
+			  unsigned csr, uint64_t value)
 {
 	struct hart *h = hart_at(rv, hart);
 

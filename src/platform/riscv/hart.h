@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Inside of the RISC-V room: state of the harts and of their firmware, and the calls between hardware.c, firmware.c,
- * sbi.c, tree.c and events.c. Drivers do not see this file: they use quipu/riscv.h alone.
+ * Inside of the RISC-V room: state of the harts and of their firmware, and the calls between
+ * hardware.c, firmware.c, sbi.c, tree.c and events.c. Drivers do not see this file: they use
+ * quipu/riscv.h alone.
  */
 #ifndef QUIPU_PLATFORM_RISCV_HART_H
 #define QUIPU_PLATFORM_RISCV_HART_H
@@ -9,10 +10,10 @@
 #include <quipu/bits.h>
 #include <quipu/riscv.h>
 
-#define HART_COUNTERS 32u /* logical positions of CSR counters; 1 is time */
-#define HART_TERMS    4u
-#define HART_AUX_SLOT 32u /* deadline slots 32..47: further signals of counters that add several */
-#define HART_AUX_MAX  (QUIPU_SLOTS_HARDWARE - HART_AUX_SLOT)
+#define HART_COUNTERS	  32u /* logical positions of CSR counters; 1 is time */
+#define HART_TERMS	  4u
+#define HART_AUX_SLOT	  32u /* deadline slots 32..47: the further signals of a counter */
+#define HART_AUX_MAX	  (QUIPU_SLOTS_HARDWARE - HART_AUX_SLOT)
 #define HART_PROGRAMMABLE UINT32_C(0xFFFFFFF8)
 
 enum hart_extension {
@@ -46,7 +47,7 @@ struct hart {
 	unsigned width;	      /* bits of mhpmcounter3..31 */
 	/* architectural state, sheet 1.7 */
 	uint64_t counter[HART_COUNTERS];
-	uint64_t event[HART_COUNTERS]; /* mhpmevent; [0] and [2] are mcyclecfg and minstretcfg: same filter bits */
+	uint64_t event[HART_COUNTERS]; /* mhpmevent; [0], [2]: mcyclecfg, minstretcfg */
 	uint64_t inhibit, mcounteren, scounteren, hcounteren;
 	uint64_t mip, mie, mideleg, menvcfg, siselect;
 	uint64_t sstatus, scause, sepc;
@@ -59,7 +60,7 @@ struct hart {
 	struct quipu_deadline armed[QUIPU_SLOTS_HARDWARE];
 	uint64_t armed_slots;
 	uint8_t aux_owner[HART_AUX_MAX];
-	unsigned depth; /* of calls into this hart: deadlines are told to the engine when the outermost one ends */
+	unsigned depth; /* of calls into this hart; deadlines are told at the outermost end */
 	bool stale;	/* deadlines may have changed */
 	bool in_trap;
 };
@@ -95,7 +96,7 @@ struct riscv_config {
 	bool snapshot;
 	bool record_silent; /* legacy: sampling opens and never samples */
 	bool events_directory;
-	bool unmodelled_zero; /* selectors that nothing drives count zero instead of being refused */
+	bool unmodelled_zero; /* selectors that nothing drives count 0; else refused */
 	uint64_t charge_instructions, charge_cycles; /* S-mode activity of a system call */
 	uint64_t counter_reset;
 	unsigned priv_minor; /* 10, 11, 12 */
@@ -107,7 +108,7 @@ struct riscv_config {
 #define FW_MAX	    (HART_COUNTERS + FW_COUNTERS)
 struct fw_counter {
 	uint32_t event; /* event_idx, FW_UNBOUND */
-	bool started;	/* a start succeeded and no stop since; what a firmware counter and a 1.10 hart go by */
+	bool started;	/* by a start, no stop since: for firmware counters, 1.10 harts */
 	bool given;	/* fixed counters: config_matching handed it out, no RESET since */
 	uint64_t data;
 	uint64_t filters; /* xINH bits asked for */
@@ -159,23 +160,30 @@ const char *hart_csr_name(unsigned csr, char *buf, size_t len);
 void firmware_boot(struct quipu_riscv *, unsigned hart);
 unsigned firmware_counters(const struct quipu_riscv *);
 struct quipu_sbiret firmware_info(struct quipu_riscv *, unsigned hart, uint64_t index);
-struct quipu_sbiret firmware_match(struct quipu_riscv *, unsigned hart, uint64_t base, uint64_t mask, uint64_t flags,
-				   uint64_t event, uint64_t data);
-struct quipu_sbiret firmware_start(struct quipu_riscv *, unsigned hart, uint64_t base, uint64_t mask, uint64_t flags,
-				   uint64_t value);
-struct quipu_sbiret firmware_stop(struct quipu_riscv *, unsigned hart, uint64_t base, uint64_t mask, uint64_t flags);
+struct quipu_sbiret firmware_match(struct quipu_riscv *, unsigned hart, uint64_t base,
+				   uint64_t mask, uint64_t flags, uint64_t event, uint64_t data);
+struct quipu_sbiret firmware_start(struct quipu_riscv *, unsigned hart, uint64_t base,
+				   uint64_t mask, uint64_t flags, uint64_t value);
+struct quipu_sbiret firmware_stop(struct quipu_riscv *, unsigned hart, uint64_t base, uint64_t mask,
+				  uint64_t flags);
 struct quipu_sbiret firmware_read(struct quipu_riscv *, unsigned hart, uint64_t index);
-struct quipu_sbiret firmware_set_shmem(struct quipu_riscv *, unsigned hart, uint64_t lo, uint64_t hi, uint64_t flags);
-struct quipu_sbiret firmware_event_info(struct quipu_riscv *, uint64_t lo, uint64_t hi, uint64_t n, uint64_t flags);
+struct quipu_sbiret firmware_set_shmem(struct quipu_riscv *, unsigned hart, uint64_t lo,
+				       uint64_t hi, uint64_t flags);
+struct quipu_sbiret firmware_event_info(struct quipu_riscv *, uint64_t lo, uint64_t hi, uint64_t n,
+					uint64_t flags);
 /* A firmware event happened on @hart. */
 void firmware_event(struct quipu_riscv *, unsigned hart, unsigned code);
-/* Could some counter of the machine count this event at all, were all free? *selector is what would be programmed. */
-uint32_t firmware_candidates(const struct quipu_riscv *, uint32_t event, uint64_t data, uint64_t *selector);
+/*
+ * Could some counter of the machine count this event at all, were all free? *selector is what would
+ * be programmed.
+ */
+uint32_t firmware_candidates(const struct quipu_riscv *, uint32_t event, uint64_t data,
+			     uint64_t *selector);
 #define FW_FEATURE_SNAPSHOT(rv) ((rv)->config.snapshot && (rv)->config.sbi_version >= 0x02000000u)
 
 /* sbi.c */
-struct quipu_sbiret sbi_call(struct quipu_riscv *, unsigned hart, uint64_t extension, uint64_t function,
-			     const uint64_t args[6]);
+struct quipu_sbiret sbi_call(struct quipu_riscv *, unsigned hart, uint64_t extension,
+			     uint64_t function, const uint64_t args[6]);
 /* The trap of cause @cause reached M-mode: count it. */
 void sbi_trap(struct quipu_riscv *, unsigned hart, unsigned cause);
 

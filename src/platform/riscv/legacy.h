@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Inside of the legacy driver: the object that stands for a PMU of privileged-1.10 hardware, field by field what Linux 4.18's
- * struct riscv_pmu holds (RISC-V sheet 2.2), so that a test can bring its own.
+ * Inside of the legacy driver: the object that stands for a PMU of privileged-1.10 hardware, field
+ * by field what Linux 4.18's struct riscv_pmu holds (RISC-V sheet 2.2), so that a test can bring
+ * its own.
  */
 #ifndef QUIPU_PLATFORM_RISCV_LEGACY_H
 #define QUIPU_PLATFORM_RISCV_LEGACY_H
@@ -14,7 +15,8 @@
 #define LEGACY_UNSUPPORTED (-EOPNOTSUPP)
 #define LEGACY_HW_EVENTS   7u
 
-typedef int legacy_cache_map[PERF_COUNT_HW_CACHE_MAX][PERF_COUNT_HW_CACHE_OP_MAX][PERF_COUNT_HW_CACHE_RESULT_MAX];
+typedef int legacy_cache_map[PERF_COUNT_HW_CACHE_MAX][PERF_COUNT_HW_CACHE_OP_MAX]
+			    [PERF_COUNT_HW_CACHE_RESULT_MAX];
 
 /* struct riscv_pmu of 4.18. */
 struct rv_pmu_desc {
@@ -35,11 +37,15 @@ struct rv_pmu_desc {
 
 extern const struct rv_pmu_desc rv_base_pmu;
 
-/* The instance for the tree: that of the "pmu" node whose compatible is known, else the base instance. */
+/*
+ * The instance for the tree: that of the "pmu" node whose compatible is known, else the base
+ * instance.
+ */
 const struct rv_pmu_desc *rv_pmu_init(const void *fdt);
 
 /* legacy_driver_new with an instance of the caller's. */
-int legacy_driver_new_with(const struct riscv_driver_env *, const struct rv_pmu_desc *, struct legacy_driver **);
+int legacy_driver_new_with(const struct riscv_driver_env *, const struct rv_pmu_desc *,
+			   struct legacy_driver **);
 /* Writing a counter is not possible from S-mode: warns (*warnings counts), changes nothing. */
 void legacy_write_counter(struct legacy_driver *, unsigned cpu, int idx, uint64_t value);
 unsigned legacy_warnings(const struct legacy_driver *);

@@ -8,8 +8,9 @@
 #include <quipu/reload.h>
 
 /*
- * quipu_riscv_overflow - the counter of the event behind @r has just overflowed, with no skid, at @now_ns of its CPU's
- * clock. Updates @r as the driver's interrupt handler will and returns the counts to the counter's next overflow.
+ * quipu_riscv_overflow - the counter of the event behind @r has just overflowed, with no skid, at
+ * @now_ns of its CPU's clock. Updates @r as the driver's interrupt handler will and returns the
+ * counts to the counter's next overflow.
  */
 uint64_t quipu_riscv_overflow(struct quipu_reload *r, uint64_t now_ns);
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The RISC-V room as the machine sees it: harts, firmware and the driver that the tree asks for, tied together. Facts of
- * the event tables that a person wants to see (names, what is modelled, why not) are gathered here for the driver.
+ * The RISC-V room as the machine sees it: harts, firmware and the driver that the tree asks for,
+ * tied together. Facts of the event tables that a person wants to see (names, what is modelled, why
+ * not) are gathered here for the driver.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -27,20 +28,23 @@ struct room {
 #define EVENT_RAW 0x20000u
 
 /* What the driver would have programmed for the event, and why nothing counts it. */
-static const char *why_not(const struct quipu_riscv *rv, uint32_t event, uint64_t data, char *buf, size_t len)
+static const char *why_not(const struct quipu_riscv *rv, uint32_t event, uint64_t data, char *buf,
+			   size_t len)
 {
 	uint64_t selector;
 	const char *why;
 
 	if (event >> 16 == 15)
-		return (event & 0xFFFF) < RISCV_FW_EVENTS ? NULL : "the firmware knows the events 0 to 21";
+		return (event & 0xFFFF) < RISCV_FW_EVENTS ? NULL
+							  : "the firmware knows the events 0 to 21";
 	if (firmware_candidates(rv, event, data, &selector))
 		return NULL;
 	why = riscv_events_missing(rv, selector, buf, len);
 	if (why)
 		return why;
 	snprintf(buf, len, "no row of the device tree's %s covers it",
-		 event == EVENT_RAW ? "riscv,raw-event-to-mhpmcounters" : "riscv,event-to-mhpmcounters");
+		 event == EVENT_RAW ? "riscv,raw-event-to-mhpmcounters"
+				    : "riscv,event-to-mhpmcounters");
 	return buf;
 }
 
@@ -57,10 +61,13 @@ static quipu_signal signal_of(const struct quipu_riscv *rv, uint32_t event, uint
 	return count.signal[0];
 }
 
-/* events/ ---------------------------------------------------------------------------------------------------- */
+/*
+ * events/ -----------------------------------------------------------------------------------------
+ * -----------
+ */
 
-static bool add_selector(const struct quipu_riscv *rv, struct quipu_pmu_event *e, const struct riscv_selector *row,
-			 uint64_t selector)
+static bool add_selector(const struct quipu_riscv *rv, struct quipu_pmu_event *e,
+			 const struct riscv_selector *row, uint64_t selector)
 {
 	char terms[64], buf[160];
 	const char *why = why_not(rv, EVENT_RAW, selector, buf, sizeof(buf));
@@ -102,7 +109,10 @@ static bool add_firmware(struct quipu_pmu_event *e, unsigned code, unsigned kern
 	return name && e->terms;
 }
 
-/* Everything the hart's table names, then the firmware's events. NULL-terminated; NULL when out of memory. */
+/*
+ * Everything the hart's table names, then the firmware's events. NULL-terminated; NULL when out of
+ * memory.
+ */
 static struct quipu_pmu_event *make_events(const struct quipu_riscv *rv)
 {
 	const size_t blocks = sizeof(rv->events->block) / sizeof(rv->events->block[0]);
@@ -119,7 +129,8 @@ static struct quipu_pmu_event *make_events(const struct quipu_riscv *rv)
 		for (size_t i = 0; i < rv->events->block[b].n; i++) {
 			const struct riscv_block *block = &rv->events->block[b];
 
-			ok &= add_selector(rv, &e[at++], &block->rows[i], block->prefix | block->rows[i].code);
+			ok &= add_selector(rv, &e[at++], &block->rows[i],
+					   block->prefix | block->rows[i].code);
 		}
 	for (unsigned code = 0; code < RISCV_FW_EVENTS; code++)
 		ok &= add_firmware(&e[at++], code, rv->config.kernel);
@@ -149,14 +160,18 @@ static size_t events_length(const struct quipu_pmu_event *e)
 	return n;
 }
 
-/* The platform ----------------------------------------------------------------------------------------------- */
+/*
+ * The platform
+ * -----------------------------------------------------------------------------------------------
+ */
 
 static bool room_matches(const struct quipu_machine *m)
 {
 	return m->isa == QUIPU_ISA_RISCV64;
 }
 
-static void on_interrupt(void *arg, unsigned hart, unsigned cause, const struct quipu_interrupt *irq)
+static void on_interrupt(void *arg, unsigned hart, unsigned cause,
+			 const struct quipu_interrupt *irq)
 {
 	struct room *r = arg;
 
@@ -223,7 +238,8 @@ static int room_create(const struct quipu_platform_env *env, void **self)
 	*self = r;
 	return 0;
 fail:
-	quipu_note(env->notes, QUIPU_NOTE_WRONG, "/cpus", "the RISC-V room cannot be set up: %s", strerror(-err));
+	quipu_note(env->notes, QUIPU_NOTE_WRONG, "/cpus", "the RISC-V room cannot be set up: %s",
+		   strerror(-err));
 	room_destroy(r);
 	return err;
 }
@@ -265,7 +281,7 @@ struct sbi_driver *riscv_room_sbi(void *self)
 	return ((struct room *)self)->sbi;
 }
 
-static const char *const room_nodes[] = { "riscv,pmu", "riscv,base-pmu", NULL };
+static const char *const room_nodes[] = {"riscv,pmu", "riscv,base-pmu", NULL};
 
 const struct quipu_platform quipu_platform_riscv = {
 	.name = "riscv",

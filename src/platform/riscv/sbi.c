@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The SBI call gate: unpacks a0..a7, decides which function is meant, and traces the call. What a PMU call does is
- * firmware.c's. Follows RISC-V SBI 3.0, chapters "Binary encoding", "Base Extension" and the PMU extension; the timer,
- * IPI and RFENCE extensions exist as the sources of the firmware events that the PMU extension counts (RISC-V sheet
- * 3.4), and do nothing else.
+ * The SBI call gate: unpacks a0..a7, decides which function is meant, and traces the call. What a
+ * PMU call does is firmware.c's. Follows RISC-V SBI 3.0, chapters "Binary encoding", "Base
+ * Extension" and the PMU extension; the timer, IPI and RFENCE extensions exist as the sources of
+ * the firmware events that the PMU extension counts (RISC-V sheet 3.4), and do nothing else.
  */
 #include <inttypes.h>
 #include <stdarg.h>
@@ -12,19 +12,36 @@
 
 #include "platform/riscv/hart.h"
 
-#define IMPLEMENTATION_ID 0x71757069u /* "qupi": not a number of the SBI's list, and not one that it will give out soon */
+#define IMPLEMENTATION_ID 0x71757069u /* "qupi": none of the SBI's list */
 
 enum fw_event {
-	FW_MISALIGNED_LOAD, FW_MISALIGNED_STORE, FW_ACCESS_LOAD, FW_ACCESS_STORE, FW_ILLEGAL_INSN, FW_SET_TIMER,
-	FW_IPI_SENT, FW_IPI_RECEIVED, FW_FENCE_I_SENT, FW_FENCE_I_RECEIVED, FW_SFENCE_VMA_SENT,
-	FW_SFENCE_VMA_RECEIVED, FW_SFENCE_VMA_ASID_SENT, FW_SFENCE_VMA_ASID_RECEIVED, FW_HFENCE_GVMA_SENT,
-	FW_HFENCE_GVMA_RECEIVED, FW_HFENCE_GVMA_VMID_SENT, FW_HFENCE_GVMA_VMID_RECEIVED, FW_HFENCE_VVMA_SENT,
-	FW_HFENCE_VVMA_RECEIVED, FW_HFENCE_VVMA_ASID_SENT, FW_HFENCE_VVMA_ASID_RECEIVED,
+	FW_MISALIGNED_LOAD,
+	FW_MISALIGNED_STORE,
+	FW_ACCESS_LOAD,
+	FW_ACCESS_STORE,
+	FW_ILLEGAL_INSN,
+	FW_SET_TIMER,
+	FW_IPI_SENT,
+	FW_IPI_RECEIVED,
+	FW_FENCE_I_SENT,
+	FW_FENCE_I_RECEIVED,
+	FW_SFENCE_VMA_SENT,
+	FW_SFENCE_VMA_RECEIVED,
+	FW_SFENCE_VMA_ASID_SENT,
+	FW_SFENCE_VMA_ASID_RECEIVED,
+	FW_HFENCE_GVMA_SENT,
+	FW_HFENCE_GVMA_RECEIVED,
+	FW_HFENCE_GVMA_VMID_SENT,
+	FW_HFENCE_GVMA_VMID_RECEIVED,
+	FW_HFENCE_VVMA_SENT,
+	FW_HFENCE_VVMA_RECEIVED,
+	FW_HFENCE_VVMA_ASID_SENT,
+	FW_HFENCE_VVMA_ASID_RECEIVED,
 };
 
 static struct quipu_sbiret answer(int64_t error, uint64_t value)
 {
-	return (struct quipu_sbiret){ .error = error, .value = value };
+	return (struct quipu_sbiret){.error = error, .value = value};
 }
 
 void sbi_trap(struct quipu_riscv *rv, unsigned hart, unsigned cause)
@@ -33,8 +50,8 @@ void sbi_trap(struct quipu_riscv *rv, unsigned hart, unsigned cause)
 		unsigned cause;
 		enum fw_event event;
 	} map[] = {
-		{ 2, FW_ILLEGAL_INSN }, { 4, FW_MISALIGNED_LOAD }, { 5, FW_ACCESS_LOAD },
-		{ 6, FW_MISALIGNED_STORE }, { 7, FW_ACCESS_STORE },
+		{2, FW_ILLEGAL_INSN},	  {4, FW_MISALIGNED_LOAD}, {5, FW_ACCESS_LOAD},
+		{6, FW_MISALIGNED_STORE}, {7, FW_ACCESS_STORE},
 	};
 
 	for (size_t i = 0; i < sizeof(map) / sizeof(map[0]); i++)
@@ -42,9 +59,12 @@ void sbi_trap(struct quipu_riscv *rv, unsigned hart, unsigned cause)
 			firmware_event(rv, hart, map[i].event);
 }
 
-/* hart_mask and hart_mask_base of a call, as a set of our hart numbers. False: it names a hart that does not exist. */
-static bool hart_targets(const struct quipu_riscv *rv, uint64_t mask, uint64_t base, bool (*visit)(void *, unsigned),
-			 void *arg)
+/*
+ * hart_mask and hart_mask_base of a call, as a set of our hart numbers. False: it names a hart that
+ * does not exist.
+ */
+static bool hart_targets(const struct quipu_riscv *rv, uint64_t mask, uint64_t base,
+			 bool (*visit)(void *, unsigned), void *arg)
 {
 	if (base == UINT64_MAX) {
 		for (unsigned i = 0; i < rv->nharts; i++)
@@ -100,9 +120,11 @@ static bool fence_target(void *arg, unsigned hart)
 	return true;
 }
 
-static struct quipu_sbiret base_call(struct quipu_riscv *rv, unsigned hart, uint64_t function, const uint64_t *a)
+static struct quipu_sbiret base_call(struct quipu_riscv *rv, unsigned hart, uint64_t function,
+				     const uint64_t *a)
 {
-	static const uint64_t extensions[] = { QUIPU_SBI_BASE, QUIPU_SBI_TIME, QUIPU_SBI_IPI, QUIPU_SBI_RFENCE };
+	static const uint64_t extensions[] = {QUIPU_SBI_BASE, QUIPU_SBI_TIME, QUIPU_SBI_IPI,
+					      QUIPU_SBI_RFENCE};
 
 	(void)hart;
 	switch (function) {
@@ -126,7 +148,8 @@ static struct quipu_sbiret base_call(struct quipu_riscv *rv, unsigned hart, uint
 	}
 }
 
-static struct quipu_sbiret time_call(struct quipu_riscv *rv, unsigned hart, uint64_t function, const uint64_t *a)
+static struct quipu_sbiret time_call(struct quipu_riscv *rv, unsigned hart, uint64_t function,
+				     const uint64_t *a)
 {
 	struct hart *h = &rv->harts[hart];
 
@@ -134,14 +157,18 @@ static struct quipu_sbiret time_call(struct quipu_riscv *rv, unsigned hart, uint
 	if (function != 0)
 		return answer(QUIPU_SBI_NOT_SUPPORTED, 0);
 	firmware_event(rv, hart, FW_SET_TIMER);
-	/* Setting a timer clears the pending one. It never expires here: a user-mode engine has no timer interrupt. */
+	/*
+	 * Setting a timer clears the pending one. It never expires here: a user-mode engine has no
+	 * timer interrupt.
+	 */
 	hart_set(h, QUIPU_CSR_MIP, hart_get(h, QUIPU_CSR_MIP) & ~bits_one(5));
 	return answer(0, 0);
 }
 
-static struct quipu_sbiret ipi_call(struct quipu_riscv *rv, unsigned hart, uint64_t function, const uint64_t *a)
+static struct quipu_sbiret ipi_call(struct quipu_riscv *rv, unsigned hart, uint64_t function,
+				    const uint64_t *a)
 {
-	struct targets t = { .rv = rv, .self = hart };
+	struct targets t = {.rv = rv, .self = hart};
 
 	if (function != 0)
 		return answer(QUIPU_SBI_NOT_SUPPORTED, 0);
@@ -151,14 +178,16 @@ static struct quipu_sbiret ipi_call(struct quipu_riscv *rv, unsigned hart, uint6
 	return answer(0, 0);
 }
 
-static struct quipu_sbiret rfence_call(struct quipu_riscv *rv, unsigned hart, uint64_t function, const uint64_t *a)
+static struct quipu_sbiret rfence_call(struct quipu_riscv *rv, unsigned hart, uint64_t function,
+				       const uint64_t *a)
 {
 	/* By function id; its _RECEIVED event is the next code. */
 	static const uint8_t sent[] = {
-		FW_FENCE_I_SENT, FW_SFENCE_VMA_SENT, FW_SFENCE_VMA_ASID_SENT, FW_HFENCE_GVMA_VMID_SENT,
-		FW_HFENCE_GVMA_SENT, FW_HFENCE_VVMA_ASID_SENT, FW_HFENCE_VVMA_SENT,
+		FW_FENCE_I_SENT,	  FW_SFENCE_VMA_SENT,  FW_SFENCE_VMA_ASID_SENT,
+		FW_HFENCE_GVMA_VMID_SENT, FW_HFENCE_GVMA_SENT, FW_HFENCE_VVMA_ASID_SENT,
+		FW_HFENCE_VVMA_SENT,
 	};
-	struct targets t = { .rv = rv, .self = hart };
+	struct targets t = {.rv = rv, .self = hart};
 
 	if (function >= sizeof(sent))
 		return answer(QUIPU_SBI_NOT_SUPPORTED, 0);
@@ -170,12 +199,14 @@ static struct quipu_sbiret rfence_call(struct quipu_riscv *rv, unsigned hart, ui
 	return answer(0, 0);
 }
 
-static struct quipu_sbiret pmu_call(struct quipu_riscv *rv, unsigned hart, uint64_t function, const uint64_t *a)
+static struct quipu_sbiret pmu_call(struct quipu_riscv *rv, unsigned hart, uint64_t function,
+				    const uint64_t *a)
 {
 	/* The first version that has each function. */
-	static const uint32_t since[] = { 0, 0, 0, 0, 0, 0, 0x02000000, 0x02000000, 0x03000000 };
+	static const uint32_t since[] = {0, 0, 0, 0, 0, 0, 0x02000000, 0x02000000, 0x03000000};
 
-	if (function >= sizeof(since) / sizeof(since[0]) || rv->config.sbi_version < since[function])
+	if (function >= sizeof(since) / sizeof(since[0]) ||
+	    rv->config.sbi_version < since[function])
 		return answer(QUIPU_SBI_NOT_SUPPORTED, 0);
 	switch ((enum quipu_sbi_pmu_function)function) {
 	case QUIPU_SBI_PMU_NUM_COUNTERS:
@@ -205,15 +236,16 @@ static struct quipu_sbiret pmu_call(struct quipu_riscv *rv, unsigned hart, uint6
 
 struct sbi_extension {
 	uint64_t id;
-	struct quipu_sbiret (*call)(struct quipu_riscv *, unsigned hart, uint64_t function, const uint64_t *args);
+	struct quipu_sbiret (*call)(struct quipu_riscv *, unsigned hart, uint64_t function,
+				    const uint64_t *args);
 };
 static const struct sbi_extension extensions[] = {
-	{ QUIPU_SBI_BASE, base_call }, { QUIPU_SBI_TIME, time_call }, { QUIPU_SBI_IPI, ipi_call },
-	{ QUIPU_SBI_RFENCE, rfence_call }, { QUIPU_SBI_PMU, pmu_call },
+	{QUIPU_SBI_BASE, base_call},	 {QUIPU_SBI_TIME, time_call}, {QUIPU_SBI_IPI, ipi_call},
+	{QUIPU_SBI_RFENCE, rfence_call}, {QUIPU_SBI_PMU, pmu_call},
 };
 
-struct quipu_sbiret sbi_call(struct quipu_riscv *rv, unsigned hart, uint64_t extension, uint64_t function,
-			     const uint64_t args[6])
+struct quipu_sbiret sbi_call(struct quipu_riscv *rv, unsigned hart, uint64_t extension,
+			     uint64_t function, const uint64_t args[6])
 {
 	for (size_t i = 0; i < sizeof(extensions) / sizeof(extensions[0]); i++) {
 		if (extensions[i].id != extension)
@@ -225,13 +257,17 @@ struct quipu_sbiret sbi_call(struct quipu_riscv *rv, unsigned hart, uint64_t ext
 	return answer(QUIPU_SBI_NOT_SUPPORTED, 0);
 }
 
-/* Trace ------------------------------------------------------------------------------------------------------ */
+/*
+ * Trace -------------------------------------------------------------------------------------------
+ * -----------
+ */
 
 struct signature {
 	uint64_t extension, function;
 	const char *name;
 	const char *args[6];
 };
+/* clang-format off */
 static const struct signature signatures[] = {
 	{ QUIPU_SBI_BASE, 0, "base.get_spec_version", { NULL } },
 	{ QUIPU_SBI_BASE, 3, "base.probe_extension", { "id" } },
@@ -239,7 +275,8 @@ static const struct signature signatures[] = {
 	{ QUIPU_SBI_IPI, 0, "ipi.send", { "mask", "base" } },
 	{ QUIPU_SBI_PMU, 0, "pmu.num_counters", { NULL } },
 	{ QUIPU_SBI_PMU, 1, "pmu.counter_get_info", { "idx" } },
-	{ QUIPU_SBI_PMU, 2, "pmu.counter_config_matching", { "base", "mask", "flags", "event", "data" } },
+	{ QUIPU_SBI_PMU, 2, "pmu.counter_config_matching",
+	  { "base", "mask", "flags", "event", "data" } },
 	{ QUIPU_SBI_PMU, 3, "pmu.counter_start", { "base", "mask", "flags", "value" } },
 	{ QUIPU_SBI_PMU, 4, "pmu.counter_stop", { "base", "mask", "flags" } },
 	{ QUIPU_SBI_PMU, 5, "pmu.counter_fw_read", { "idx" } },
@@ -248,8 +285,11 @@ static const struct signature signatures[] = {
 	{ QUIPU_SBI_PMU, 8, "pmu.event_get_info", { "lo", "hi", "n", "flags" } },
 };
 
+/* clang-format on */
+
 /* Append to the line; what does not fit is cut. */
-static size_t __attribute__((format(printf, 4, 5))) put(char *line, size_t len, size_t at, const char *fmt, ...)
+static size_t __attribute__((format(printf, 4, 5)))
+put(char *line, size_t len, size_t at, const char *fmt, ...)
 {
 	va_list ap;
 	int n;
@@ -262,8 +302,8 @@ static size_t __attribute__((format(printf, 4, 5))) put(char *line, size_t len, 
 	return n < 0 ? at : at + (size_t)n;
 }
 
-static void trace(const struct quipu_riscv *rv, unsigned hart, uint64_t extension, uint64_t function,
-		  const uint64_t args[6], struct quipu_sbiret r)
+static void trace(const struct quipu_riscv *rv, unsigned hart, uint64_t extension,
+		  uint64_t function, const uint64_t args[6], struct quipu_sbiret r)
 {
 	const struct signature *s = NULL;
 	char line[320];
@@ -276,9 +316,11 @@ static void trace(const struct quipu_riscv *rv, unsigned hart, uint64_t extensio
 	if (s)
 		at = put(line, sizeof(line), at, "%s(", s->name);
 	else
-		at = put(line, sizeof(line), at, "ext 0x%" PRIx64 " fn %" PRIu64 "(", extension, function);
+		at = put(line, sizeof(line), at, "ext 0x%" PRIx64 " fn %" PRIu64 "(", extension,
+			 function);
 	for (unsigned i = 0; i < 6 && (!s || s->args[i]); i++)
-		at = put(line, sizeof(line), at, args[i] < 10 ? "%s%s%s%" PRIu64 : "%s%s%s0x%" PRIx64, i ? ", " : "",
+		at = put(line, sizeof(line), at,
+			 args[i] < 10 ? "%s%s%s%" PRIu64 : "%s%s%s0x%" PRIx64, i ? ", " : "",
 			 s ? s->args[i] : "", s ? "=" : "", args[i]);
 	at = put(line, sizeof(line), at, ") = %" PRId64, r.error);
 	if (!r.error && r.value)
@@ -286,8 +328,8 @@ static void trace(const struct quipu_riscv *rv, unsigned hart, uint64_t extensio
 	rv->trace(rv->trace_arg, line);
 }
 
-struct quipu_sbiret quipu_riscv_ecall(struct quipu_riscv *rv, unsigned hart, uint64_t extension, uint64_t function,
-				      const uint64_t args[6])
+struct quipu_sbiret quipu_riscv_ecall(struct quipu_riscv *rv, unsigned hart, uint64_t extension,
+				      uint64_t function, const uint64_t args[6])
 {
 	struct quipu_sbiret r;
 
@@ -301,7 +343,8 @@ struct quipu_sbiret quipu_riscv_ecall(struct quipu_riscv *rv, unsigned hart, uin
 	return r;
 }
 
-void quipu_riscv_set_trace(struct quipu_riscv *rv, void (*fn)(void *arg, const char *line), void *arg)
+void quipu_riscv_set_trace(struct quipu_riscv *rv, void (*fn)(void *arg, const char *line),
+			   void *arg)
 {
 	rv->trace = fn;
 	rv->trace_arg = arg;

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Device tree of the RISC-V room: facts of the harts (riscv,isa and private properties), the three maps of the riscv,pmu
- * binding, and the machine properties that choose firmware and driver.
+ * Device tree of the RISC-V room: facts of the harts (riscv,isa and private properties), the three
+ * maps of the riscv,pmu binding, and the machine properties that choose firmware and driver.
  *
- * Follows the Linux binding "riscv,pmu" and the rules that OpenSBI enforces on it (RISC-V sheet 4.1, D-19, D-20): a row
- * that breaks a rule is named with its property and number, and left out. The tree is not changed.
+ * Follows the Linux binding "riscv,pmu" and the rules that OpenSBI enforces on it (RISC-V sheet
+ * 4.1, D-19, D-20): a row that breaks a rule is named with its property and number, and left out.
+ * The tree is not changed.
  */
 #include <errno.h>
 #include <libfdt.h>
@@ -16,10 +17,10 @@
 #include "platform/riscv/events.h"
 #include "platform/riscv/hart.h"
 
-#define ROWS_MAX	   255u /* OpenSBI's limit, over all three maps */
-#define DEFAULT_HPM_MASK   0x0000FFF8u
-#define DEFAULT_HPM_WIDTH  48u
-#define COMPAT_SBI	   "riscv,pmu"
+#define ROWS_MAX	  255u /* OpenSBI's limit, over all three maps */
+#define DEFAULT_HPM_MASK  0x0000FFF8u
+#define DEFAULT_HPM_WIDTH 48u
+#define COMPAT_SBI	  "riscv,pmu"
 
 static int pmu_node(const struct quipu_machine *m)
 {
@@ -35,7 +36,7 @@ static int legacy_node(const struct quipu_machine *m)
 /* A machine property: on the PMU's node, else on the root. */
 static const void *property(const struct quipu_machine *m, const char *name, int *len)
 {
-	int nodes[3] = { pmu_node(m), legacy_node(m), 0 };
+	int nodes[3] = {pmu_node(m), legacy_node(m), 0};
 
 	for (int i = 0; i < 3; i++) {
 		const void *p = nodes[i] >= 0 ? fdt_getprop(m->fdt, nodes[i], name, len) : NULL;
@@ -85,20 +86,21 @@ static unsigned choose(const struct quipu_machine *m, struct quipu_notes *notes,
 			return c->value;
 		snprintf(words + used, sizeof(words) - used, "%s\"%s\"", used ? ", " : "", c->word);
 	}
-	quipu_note(notes, QUIPU_NOTE_WRONG, name, "\"%s\" is none of %s; the default is used", s, words);
+	quipu_note(notes, QUIPU_NOTE_WRONG, name, "\"%s\" is none of %s; the default is used", s,
+		   words);
 	return fallback;
 }
 
-static const struct choice on_off[] = { { "on", 1 }, { "off", 0 }, { NULL, 0 } };
+static const struct choice on_off[] = {{"on", 1}, {"off", 0}, {NULL, 0}};
 
 static void choose_events(struct quipu_riscv *rv, struct quipu_notes *notes)
 {
 	static const struct {
 		const char *compatible, *table;
 	} cpus[] = {
-		{ "sifive,u74", "u74" },	  { "sifive,u74-mc", "u74" },	  { "sifive,bullet0", "u74" },
-		{ "thead,c906", "thead" },	  { "thead,c910", "thead" },	  { "thead,c920", "thead" },
-		{ "andestech,ax45mp", "andes" }, { "riscv-virtio", "qemu" },
+		{"sifive,u74", "u74"},	       {"sifive,u74-mc", "u74"}, {"sifive,bullet0", "u74"},
+		{"thead,c906", "thead"},       {"thead,c910", "thead"},	 {"thead,c920", "thead"},
+		{"andestech,ax45mp", "andes"}, {"riscv-virtio", "qemu"},
 	};
 	const char *name = string_property(rv->machine, "quipu,events");
 
@@ -109,31 +111,39 @@ static void choose_events(struct quipu_riscv *rv, struct quipu_notes *notes)
 	if (rv->events)
 		return;
 	quipu_note(notes, QUIPU_NOTE_WRONG, "quipu,events",
-		   "\"%s\" is none of \"generic\", \"qemu\", \"u74\", \"thead\", \"andes\"; \"generic\" is used", name);
+		   "\"%s\" is none of \"generic\", \"qemu\", \"u74\", \"thead\", \"andes\"; "
+		   "\"generic\" is used",
+		   name);
 	rv->events = riscv_events_named("generic");
 }
 
 int riscv_tree_config(struct quipu_riscv *rv, struct quipu_notes *notes)
 {
-	static const struct choice drivers[] = { { "sbi", RISCV_DRIVER_SBI }, { "legacy", RISCV_DRIVER_LEGACY }, { NULL, 0 } };
-	static const struct choice kernels[] = { { "4.18", 418 }, { "6.1", 601 }, { "6.12", 612 }, { NULL, 0 } };
+	static const struct choice drivers[] = {
+		{"sbi", RISCV_DRIVER_SBI}, {"legacy", RISCV_DRIVER_LEGACY}, {NULL, 0}};
+	static const struct choice kernels[] = {
+		{"4.18", 418}, {"6.1", 601}, {"6.12", 612}, {NULL, 0}};
 	static const struct choice versions[] = {
-		{ "0.3", 0x3 }, { "1.0", 0x01000000 }, { "2.0", 0x02000000 }, { "3.0", 0x03000000 }, { NULL, 0 },
+		{"0.3", 0x3},	     {"1.0", 0x01000000}, {"2.0", 0x02000000},
+		{"3.0", 0x03000000}, {NULL, 0},
 	};
-	static const struct choice privileged[] = { { "1.10", 10 }, { "1.11", 11 }, { "1.12", 12 }, { NULL, 0 } };
-	static const struct choice records[] = { { "refuse", 0 }, { "silent", 1 }, { NULL, 0 } };
-	static const struct choice unmodelled[] = { { "refuse", 0 }, { "zero", 1 }, { NULL, 0 } };
+	static const struct choice privileged[] = {
+		{"1.10", 10}, {"1.11", 11}, {"1.12", 12}, {NULL, 0}};
+	static const struct choice records[] = {{"refuse", 0}, {"silent", 1}, {NULL, 0}};
+	static const struct choice unmodelled[] = {{"refuse", 0}, {"zero", 1}, {NULL, 0}};
 	const struct quipu_machine *m = rv->machine;
 	struct riscv_config *c = &rv->config;
 	bool legacy = pmu_node(m) < 0 && legacy_node(m) >= 0;
 	int len;
 
-	c->driver = choose(m, notes, "quipu,driver", drivers, legacy ? RISCV_DRIVER_LEGACY : RISCV_DRIVER_SBI);
+	c->driver = choose(m, notes, "quipu,driver", drivers,
+			   legacy ? RISCV_DRIVER_LEGACY : RISCV_DRIVER_SBI);
 	legacy = c->driver == RISCV_DRIVER_LEGACY;
 	c->kernel = choose(m, notes, "quipu,kernel", kernels, legacy ? 418 : 612);
 	if (!legacy && c->kernel == 418) {
 		quipu_note(notes, QUIPU_NOTE_WRONG, "quipu,kernel",
-			   "Linux 4.18 has no SBI PMU driver: \"6.12\" is used; quipu,driver = \"legacy\" selects the "
+			   "Linux 4.18 has no SBI PMU driver: \"6.12\" is used; quipu,driver = "
+			   "\"legacy\" selects the "
 			   "driver that it has");
 		c->kernel = 612;
 	}
@@ -148,14 +158,18 @@ int riscv_tree_config(struct quipu_riscv *rv, struct quipu_notes *notes)
 	c->charge_cycles = number_property(m, "quipu,charge-syscall-cycles", 0);
 	c->counter_reset = number_property(m, "quipu,counter-reset", 0);
 	if (c->charge_instructions > UINT32_MAX || c->charge_cycles > UINT32_MAX) {
-		quipu_note(notes, QUIPU_NOTE_WRONG, "quipu,charge-syscall-*", "more than 2^32 - 1: no charge is made");
+		quipu_note(notes, QUIPU_NOTE_WRONG, "quipu,charge-syscall-*",
+			   "more than 2^32 - 1: no charge is made");
 		c->charge_instructions = c->charge_cycles = 0;
 	}
 	choose_events(rv, notes);
 	return 0;
 }
 
-/* Is extension @name in riscv,isa-extensions, or after an underscore in riscv,isa? Letters: in the first part of it. */
+/*
+ * Is extension @name in riscv,isa-extensions, or after an underscore in riscv,isa? Letters: in the
+ * first part of it.
+ */
 static bool isa_has(const struct quipu_machine *m, int cpu, const char *name)
 {
 	size_t n = strlen(name);
@@ -185,23 +199,29 @@ int riscv_tree_hart(struct quipu_riscv *rv, struct hart *h, struct quipu_notes *
 		const char *name;
 		unsigned extension;
 	} map[] = {
-		{ "h", EXT_H }, { "sscofpmf", EXT_SSCOFPMF }, { "smcntrpmf", EXT_SMCNTRPMF }, { "smcdeleg", EXT_SMCDELEG },
+		{"h", EXT_H},
+		{"sscofpmf", EXT_SSCOFPMF},
+		{"smcntrpmf", EXT_SMCNTRPMF},
+		{"smcdeleg", EXT_SMCDELEG},
 	};
 	const struct quipu_machine *m = rv->machine;
 	const struct quipu_cpu *cpu = &m->cpus[h->number];
 	uint64_t mask = quipu_machine_number(m, cpu->offset, "quipu,hpm-mask", DEFAULT_HPM_MASK);
 	uint64_t width = quipu_machine_number(m, cpu->offset, "quipu,hpm-width", DEFAULT_HPM_WIDTH);
 
-	if (rv->config.driver == RISCV_DRIVER_LEGACY && !fdt_getprop(m->fdt, cpu->offset, "quipu,hpm-mask", NULL))
+	if (rv->config.driver == RISCV_DRIVER_LEGACY &&
+	    !fdt_getprop(m->fdt, cpu->offset, "quipu,hpm-mask", NULL))
 		mask = 0;
 	if (mask & ~(uint64_t)HART_PROGRAMMABLE) {
 		quipu_note(notes, QUIPU_NOTE_WRONG, cpu->path,
-			   "quipu,hpm-mask 0x%llx: only bits 3 to 31 are programmable counters; the others are ignored",
+			   "quipu,hpm-mask 0x%llx: only bits 3 to 31 are programmable counters; "
+			   "the others are ignored",
 			   (unsigned long long)mask);
 		mask &= HART_PROGRAMMABLE;
 	}
 	if (width < 16 || width > 64) {
-		quipu_note(notes, QUIPU_NOTE_WRONG, cpu->path, "quipu,hpm-width %llu: a counter has 16 to 64 bits; %u is used",
+		quipu_note(notes, QUIPU_NOTE_WRONG, cpu->path,
+			   "quipu,hpm-width %llu: a counter has 16 to 64 bits; %u is used",
 			   (unsigned long long)width, DEFAULT_HPM_WIDTH);
 		width = DEFAULT_HPM_WIDTH;
 	}
@@ -211,10 +231,12 @@ int riscv_tree_hart(struct quipu_riscv *rv, struct hart *h, struct quipu_notes *
 	for (size_t i = 0; i < sizeof(map) / sizeof(map[0]); i++)
 		if (isa_has(m, cpu->offset, map[i].name))
 			h->extensions |= map[i].extension;
-	if (h->number && (h->implemented != rv->harts[0].implemented || h->width != rv->harts[0].width ||
-			  h->extensions != rv->harts[0].extensions)) {
+	if (h->number &&
+	    (h->implemented != rv->harts[0].implemented || h->width != rv->harts[0].width ||
+	     h->extensions != rv->harts[0].extensions)) {
 		quipu_note(notes, QUIPU_NOTE_WRONG, cpu->path,
-			   "counters differ from those of the first hart: one PMU serves them all, so the first hart's hold");
+			   "counters differ from those of the first hart: one PMU serves them all, "
+			   "so the first hart's hold");
 		h->implemented = rv->harts[0].implemented;
 		h->width = rv->harts[0].width;
 		h->extensions = rv->harts[0].extensions;
@@ -222,7 +244,10 @@ int riscv_tree_hart(struct quipu_riscv *rv, struct hart *h, struct quipu_notes *
 	return 0;
 }
 
-/* Tables ----------------------------------------------------------------------------------------------------- */
+/*
+ * Tables ------------------------------------------------------------------------------------------
+ * -----------
+ */
 
 struct parse {
 	struct quipu_riscv *rv;
@@ -247,7 +272,7 @@ static uint32_t implemented(const struct parse *p)
 static const char *alias_row(struct parse *p, const uint32_t *c, unsigned row)
 {
 	struct riscv_tables *t = &p->rv->tables;
-	struct riscv_alias a = { .event = bits_be32(c), .selector = cells64(c + 1) };
+	struct riscv_alias a = {.event = bits_be32(c), .selector = cells64(c + 1)};
 
 	(void)row;
 	if (a.event >= 0x20000)
@@ -259,10 +284,13 @@ static const char *alias_row(struct parse *p, const uint32_t *c, unsigned row)
 static const char *range_row(struct parse *p, const uint32_t *c, unsigned row)
 {
 	struct riscv_tables *t = &p->rv->tables;
-	struct riscv_range r = { bits_be32(c), bits_be32(c + 1), bits_be32(c + 2) };
+	struct riscv_range r = {bits_be32(c), bits_be32(c + 1), bits_be32(c + 2)};
 
 	(void)row;
-	/* The rules of OpenSBI: nothing after the row that names a fixed counter for another event is read. */
+	/*
+	 * The rules of OpenSBI: nothing after the row that names a fixed counter for another event
+	 * is read.
+	 */
 	if (p->range_refused)
 		return "a row before this one names a fixed counter wrongly";
 	if (r.first > r.last)
@@ -284,7 +312,7 @@ static const char *range_row(struct parse *p, const uint32_t *c, unsigned row)
 static const char *raw_row(struct parse *p, const uint32_t *c, unsigned row)
 {
 	struct riscv_tables *t = &p->rv->tables;
-	struct riscv_raw r = { cells64(c), cells64(c + 2), bits_be32(c + 4) };
+	struct riscv_raw r = {cells64(c), cells64(c + 2), bits_be32(c + 4)};
 
 	(void)row;
 	if (r.match & ~r.mask)
@@ -305,7 +333,10 @@ static bool all_zero(const uint32_t *cells, unsigned n)
 	return true;
 }
 
-/* The rows of one map. What trails the last whole row, and rows of zeros, are QEMU 7.2's and mean nothing. */
+/*
+ * The rows of one map. What trails the last whole row, and rows of zeros, are QEMU 7.2's and mean
+ * nothing.
+ */
 static void parse_rows(struct parse *p, int node, const char *name, unsigned size, row_fn *fn)
 {
 	const uint32_t *cells;
@@ -325,15 +356,17 @@ static void parse_rows(struct parse *p, int node, const char *name, unsigned siz
 	}
 	if (n > 0 && (unsigned)n % size) {
 		snprintf(path, sizeof(path), "/pmu:%s", name);
-		quipu_note(p->notes, QUIPU_NOTE_IGNORED, path, "%u cells after the last whole row", (unsigned)n % size);
+		quipu_note(p->notes, QUIPU_NOTE_IGNORED, path, "%u cells after the last whole row",
+			   (unsigned)n % size);
 	}
 }
 
 int riscv_tree_tables(struct quipu_riscv *rv, struct quipu_notes *notes)
 {
-	static const char events[] = "riscv,event-to-mhpmevent", counters[] = "riscv,event-to-mhpmcounters",
+	static const char events[] = "riscv,event-to-mhpmevent",
+			  counters[] = "riscv,event-to-mhpmcounters",
 			  raws[] = "riscv,raw-event-to-mhpmcounters";
-	struct parse p = { .rv = rv, .notes = notes };
+	struct parse p = {.rv = rv, .notes = notes};
 	struct riscv_tables *t = &rv->tables;
 	int node = pmu_node(rv->machine);
 
