@@ -279,7 +279,7 @@ static bool generic_too(const struct model_events *events, const char *name)
 /* The events of one group: generic names, then each PMU's behind its name. */
 static void show_group(const struct model_events *events, unsigned group)
 {
-	struct flow f = {.indent = 18, .column = 18};
+	struct flow f = {.indent = 19, .column = 19};
 	const struct quipu_pmu *pmu = NULL;
 
 	for (size_t i = 0; i < events->n; i++) {
@@ -296,7 +296,7 @@ static void show_group(const struct model_events *events, unsigned group)
 			if (generic_too(events, bare))
 				continue;
 			if (pmu != e->pmu) {
-				printf("%s%*s%s/.../:", f.column > f.indent ? "\n" : "", f.column > f.indent ? 18 : 0, "",
+				printf("%s%*s%s/.../:", f.column > f.indent ? "\n" : "", f.column > f.indent ? (int)f.indent : 0, "",
 				       e->pmu->name);
 				f.column = f.indent + (unsigned)strlen(e->pmu->name) + 6;
 			}
@@ -319,7 +319,7 @@ static void show_events(const struct model_events *events, const char *machine, 
 			n += events->items[i].kind != EVENT_RAW && group_of(&events->items[i]) == g;
 		if (!n)
 			continue;
-		printf("  %-12s %-3u", name[g], n);
+		printf("  %-12s %-3u ", name[g], n);
 		if (g == GROUPS - 1 && !verbose)
 			printf("`quipu list -m %s` names them and says why\n", machine);
 		else
