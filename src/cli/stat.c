@@ -693,6 +693,16 @@ static const char *not_counted_reason(const struct stat_row *row)
 			    : "it was not enabled while anything ran";
 }
 
+/* A 0 that could be nothing else says why. */
+static const char *reason_for_zero(const struct quipu_attr *a)
+{
+	if (a->flags & QUIPU_ATTR_EXCLUDE_HOST)
+		return "only guests of a hypervisor were asked for, and this machine runs none";
+	if (a->flags & QUIPU_ATTR_EXCLUDE_USER)
+		return "only kernel or hypervisor mode was asked for, and the engine runs user code alone";
+	return NULL;
+}
+
 static void fill_row(struct stat *s, size_t first, size_t end, size_t place, struct stat_row *row)
 {
 	const struct quipu_parsed *e = &s->list.items[first];
@@ -719,6 +729,8 @@ static void fill_row(struct stat *s, size_t first, size_t end, size_t place, str
 	} else if (!row->running) {
 		row->state = STAT_NOT_COUNTED;
 		row->reason = not_counted_reason(row);
+	} else {
+		row->reason = row->value ? NULL : reason_for_zero(&e->attr);
 	}
 }
 

@@ -294,10 +294,10 @@ static void text_row(FILE *f, const struct stat_sheet *s, const struct stat_row 
 		snprintf(value, sizeof(value), "%s", state_text(r->state));
 	add(&l, "%18s %-*s %-*s %-*s", value, unit_width, r->state == STAT_COUNTED ? r->unit : "", NAME_WIDTH, r->name,
 	    CLASS_WIDTH, class_name(r));
-	if (r->state == STAT_COUNTED)
-		add_metric(&l, &m);
-	else if (r->reason)
+	if (r->reason)
 		add(&l, " # %s", r->reason);
+	else if (r->state == STAT_COUNTED)
+		add_metric(&l, &m);
 	if (s->runs > 1 && r->state == STAT_COUNTED)
 		add(&l, "  ( +-%6.2f%% )", r->deviation);
 	if (multiplexed(r))
@@ -429,7 +429,7 @@ static void json_row(FILE *f, const struct stat_sheet *s, const struct stat_row 
 		fputs(", \"estimate\" : true", f);
 	if (shows_truth(r))
 		fprintf(f, ", \"exact-value\" : \"%f\"", r->truth * r->scale);
-	if (r->state != STAT_COUNTED && r->reason) {
+	if (r->reason) {
 		fputs(", \"reason\" : ", f);
 		json_string(f, r->reason);
 	}

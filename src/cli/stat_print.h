@@ -34,7 +34,7 @@ struct stat_row {
 	bool has_truth; /* @truth: the count had the event been on the PMU all the time */
 	double truth;
 	enum quipu_exactness exactness;
-	const char *reason; /* why there is no count, or NULL */
+	const char *reason; /* why there is no count, or why it can only be 0; or NULL */
 };
 
 enum stat_format { STAT_TEXT, STAT_CSV, STAT_JSON };

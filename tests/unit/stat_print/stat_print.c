@@ -345,6 +345,20 @@ static void an_event_that_never_ran_has_its_truth_still(void **state)
 	       "truth: 77 exact\n");
 }
 
+static void a_zero_that_must_be_says_why(void **state)
+{
+	struct stat_row row = HW("cycles:k", 0, 0, QUIPU_MODELLED);
+	struct stat_sheet s = sheet(STAT_TEXT);
+
+	(void)state;
+	row.reason = "no kernel runs";
+	s.rows = &row;
+	s.n = 1;
+	s.interval = true;
+	expect(&s, false,
+	       "     0.000000000                  0      cycles:k                         modelled # no kernel runs\n");
+}
+
 /* Thousands come from the locale; what programs read never does. */
 static void locale_groups_the_table_only(void **state)
 {
@@ -383,6 +397,7 @@ int main(void)
 		cmocka_unit_test(each_place_derives_from_its_own_counts),
 		cmocka_unit_test(ratios_are_made_within_the_same_rings),
 		cmocka_unit_test(an_event_that_never_ran_has_its_truth_still),
+		cmocka_unit_test(a_zero_that_must_be_says_why),
 		cmocka_unit_test(locale_groups_the_table_only),
 	};
 
