@@ -140,7 +140,8 @@ uint64_t block_hash(uint64_t hash, const uint8_t *bytes, unsigned len)
 static void fill(struct block *b, const struct rates *r, const struct insn *insn, unsigned n)
 {
 	const struct insn *last = &insn[n - 1];
-	uint8_t *classes;
+	uint16_t *offsets = (uint16_t *)(b + 1);
+	uint8_t *classes = (uint8_t *)(offsets + n);
 
 	b->n = (uint16_t)n;
 	b->pc = insn[0].pc;
@@ -152,9 +153,8 @@ static void fill(struct block *b, const struct rates *r, const struct insn *insn
 		 last->flow == FLOW_COROUTINE;
 	b->target = last->flow == FLOW_COND || last->flow == FLOW_JUMP || last->flow == FLOW_CALL ? last->target :
 												    b->fall;
-	classes = (uint8_t *)(b->more + n);
 	for (unsigned i = 0; i < n; i++) {
-		b->more[i] = (uint16_t)(insn[i].pc - b->pc);
+		offsets[i] = (uint16_t)(insn[i].pc - b->pc);
 		classes[i] = insn[i].class;
 		b->lanes += r->lane[insn[i].class];
 		for (unsigned k = 0; k < r->nscalars; k++)
@@ -172,7 +172,7 @@ const struct block *block_intern(struct block_store *s, const struct rates *r, c
 		if (b->hash == hash && b->pc == insn[0].pc && b->n == n)
 			return b;
 	}
-	b = arena_alloc(s, sizeof(*b) + n * (sizeof(b->more[0]) + 1));
+	b = arena_alloc(s, sizeof(*b) + n * (sizeof(uint16_t) + 1));
 	if (!b)
 		return NULL;
 	fill(b, r, insn, n);

@@ -44,17 +44,22 @@ struct block {
 	struct block *next; /* in its hash chain */
 	uint64_t hash;
 	uint16_t scalar[SEG_SCALARS];
-	uint16_t more[]; /* n offsets of instructions from pc, then n class bytes */
+	/* behind it: n offsets of instructions from pc, then n class bytes */
 };
+
+static inline const uint16_t *block_offsets(const struct block *b)
+{
+	return (const uint16_t *)(b + 1);
+}
 
 static inline const uint8_t *block_classes(const struct block *b)
 {
-	return (const uint8_t *)(b->more + b->n);
+	return (const uint8_t *)(block_offsets(b) + b->n);
 }
 
 static inline uint64_t block_insn(const struct block *b, unsigned i)
 {
-	return b->pc + b->more[i];
+	return b->pc + block_offsets(b)[i];
 }
 
 /* block_index - the instruction of @b at @pc, or -1. */
