@@ -266,6 +266,7 @@ struct pipes {
 	char *v;
 	size_t n, room;
 	uint64_t whole; /* period of the event */
+	double least;	/* percent below which a branch is not shown */
 	size_t margin;
 };
 
@@ -291,7 +292,7 @@ static void print_margin(const struct pipes *p)
 
 static bool big_enough(const struct pipes *p, const struct profile_node *n)
 {
-	return percent(n->total, p->whole) >= GRAPH_MIN_PERCENT;
+	return percent(n->total, p->whole) >= p->least;
 }
 
 /* Siblings are sorted, so the small ones are last. */
@@ -350,30 +351,42 @@ static void print_branches(struct pipes *p, const struct profile_node *n)
 	}
 }
 
-static void print_graph(const struct profile_entry *e, uint64_t whole)
+/*
+ * The frames from @n on up to where chains end or branch off; what is below them. @skip: the first is
+ * the function that the entry is named after, which stands right above.
+ */
+static const struct profile_node *print_stem(struct pipes *p, const struct profile_node *n,
+					     bool skip)
 {
-	struct pipes p = {.whole = whole};
+	for (bool first = true;; n = only_child(n), skip = false) {
+		if (!skip && first) {
+			print_margin(p);
+			printf("|\n");
+			print_margin(p);
+			printf("---");
+			p->margin = 3;
+			first = false;
+		} else if (!skip) {
+			print_margin(p);
+		}
+		if (!skip)
+			print_name(n);
+		if (!only_child(n))
+			return n->child;
+	}
+}
+
+static void print_graph(const struct report *r, const struct profile_entry *e, uint64_t whole)
+{
+	/* As in perf, a limit that was asked for is that of the graph too. */
+	struct pipes p = {.whole = whole, .least = r->limit > 0 ? r->limit : GRAPH_MIN_PERCENT};
 	const struct profile_node *n = e->chains;
 
 	if (!n || !big_enough(&p, n))
 		return;
 	/* What all chains of the entry share needs no percentage. */
-	if (!shown_next(&p, n) && n->total == e->chained) {
-		const struct profile_node *end = n;
-
-		print_margin(&p);
-		printf("|\n");
-		print_margin(&p);
-		printf("---");
-		print_name(n);
-		p.margin = 3;
-		while (only_child(end)) {
-			end = only_child(end);
-			print_margin(&p);
-			print_name(end);
-		}
-		n = end->child;
-	}
+	if (!shown_next(&p, n) && n->total == e->chained)
+		n = print_stem(&p, n, r->keys[0] == PROFILE_KEY_SYMBOL);
 	print_branches(&p, n);
 	putchar('\n');
 	free(p.v);
@@ -482,7 +495,7 @@ static void print_event(const struct report *r, size_t i)
 			continue;
 		print_entry(r, &l, v[k], whole);
 		if (r->graph)
-			print_graph(v[k], whole);
+			print_graph(r, v[k], whole);
 	}
 	printf("\n\n");
 }

@@ -302,6 +302,15 @@ static void reverse(struct profile_frame *f, size_t n)
 	}
 }
 
+/* Outermost first, what is below a caller is longer; innermost first, what is above it is shorter. */
+static void rank_entry(const struct profile_aggregate *a, struct profile_entry *e, size_t n)
+{
+	int64_t longest = e->rank < 0 ? -e->rank : e->rank;
+
+	if ((int64_t)n > longest)
+		e->rank = a->opt.callee ? -(int64_t)n : (int64_t)n;
+}
+
 /* Every function of the chain, once: the sample's period is also its. */
 static int add_children(struct profile_aggregate *a, const char *comm,
 			const struct profile_record *r, size_t n)
@@ -319,6 +328,7 @@ static int add_children(struct profile_aggregate *a, const char *comm,
 		e->total += r->sample.period;
 		if (a->opt.chains && add_chain(e, a->frames + i, n - i, r->sample.period))
 			return -ENOMEM;
+		rank_entry(a, e, n - i);
 	}
 	return 0;
 }
@@ -348,7 +358,10 @@ int profile_aggregate_sample(struct profile_aggregate *a, struct profile_maps *m
 		reverse(a->frames, n);
 	if (a->opt.chains && add_chain(e, a->frames, n, r->sample.period))
 		return -ENOMEM;
-	return a->opt.children ? add_children(a, comm, r, n) : 0;
+	if (!a->opt.children)
+		return 0;
+	rank_entry(a, e, n);
+	return add_children(a, comm, r, n);
 }
 
 /* ---- order ---- */
@@ -377,6 +390,8 @@ static int by_weight(const void *x, const void *y)
 
 	if (a->total != b->total)
 		return a->total > b->total ? -1 : 1;
+	if (a->rank != b->rank)
+		return a->rank > b->rank ? -1 : 1;
 	if (a->self != b->self)
 		return a->self > b->self ? -1 : 1;
 	r = by_text(a->comm, b->comm);

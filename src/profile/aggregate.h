@@ -46,7 +46,8 @@ struct profile_entry {
 	uint64_t samples;
 	struct profile_node *chains; /* first of the roots; sorted by profile_aggregate_sort */
 	uint64_t chained;	     /* period of the chains in the tree */
-	uint64_t last_sample;	     /* a function that is twice in a chain counts once */
+	int64_t rank;	      /* of its chains, by length: a caller's is larger than its callees' */
+	uint64_t last_sample; /* a function that is twice in a chain counts once */
 };
 
 struct profile_options {
@@ -64,7 +65,10 @@ void profile_aggregate_free(struct profile_aggregate *);
 /* Take a sample, with the maps as they were at its time. 0 or -ENOMEM. */
 int profile_aggregate_sample(struct profile_aggregate *, struct profile_maps *,
 			     const struct profile_record *);
-/* Sorted: largest first (with children: by total); ties by name. Call when all samples are in. */
+/*
+ * Sorted: largest first (with children: by total), of equal ones the caller before what it calls,
+ * then by name. Call when all samples are in.
+ */
 const struct profile_entry *const *profile_aggregate_sort(struct profile_aggregate *, size_t *n);
 uint64_t profile_aggregate_period(const struct profile_aggregate *);
 uint64_t profile_aggregate_samples(const struct profile_aggregate *);

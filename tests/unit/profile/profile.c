@@ -262,24 +262,23 @@ static void write_plain(const char *path, const char *elf, uint64_t base)
 /* heavy from main (60), light from with_inlines from main (30), light from main (10). */
 static void write_chains(const char *path, const char *elf)
 {
-	uint64_t main_at = function_at(elf, "main", NULL),
-		 inlines = function_at(elf, "with_inlines", NULL);
+	uint64_t start = function_at(elf, "_start", NULL), main_at = function_at(elf, "main", NULL);
+	uint64_t inlines = function_at(elf, "with_inlines", NULL);
 	uint64_t heavy = function_at(elf, "heavy", NULL), light = function_at(elf, "light", NULL);
+	uint64_t chains[10][4] = {{light, main_at + 8, start}};
 	struct perfdata_writer *w = begin(path, true);
 
+	for (unsigned i = 1; i < 10; i++)
+		memcpy(chains[i],
+		       i < 7 ? (uint64_t[]){heavy, main_at + 4, start, 0}
+			     : (uint64_t[]){light, inlines + 4, main_at + 8, start},
+		       sizeof(chains[i]));
 	add_program(w, elf, 0);
 	for (unsigned i = 0; i < 100; i++) {
-		uint64_t time = 1000000 + 1000 * i;
+		const uint64_t *chain = chains[i % 10];
 
-		if (i % 10 < 6)
-			add_sample(w, EXACT_ID, time, heavy, 1000, (uint64_t[]){heavy, main_at + 4},
-				   2);
-		else if (i % 10 < 9)
-			add_sample(w, EXACT_ID, time, light, 1000,
-				   (uint64_t[]){light, inlines + 4, main_at + 8}, 3);
-		else
-			add_sample(w, EXACT_ID, time, light, 1000, (uint64_t[]){light, main_at + 8},
-				   2);
+		add_sample(w, EXACT_ID, 1000000 + 1000 * i, chain[0], 1000, chain,
+			   chain[3] ? 4 : 3);
 	}
 	finish(w);
 }
@@ -648,8 +647,10 @@ static void events_of_every_type_are_printed_alike(void **state)
 
 static void call_graphs_are_those_of_perf(void **state)
 {
-	static const char *const options[] = {"", "--no-children", "-g none",
-					      "--no-children -g caller"};
+	static const char *const options[] = {
+		"",   "--no-children", "-g none",	  "--no-children -g caller", "-g callee",
+		"-n", "--sort sym",    "--sort dso,comm", "--percent-limit 35",
+	};
 	char path[128], elf[512];
 
 	(void)state;
