@@ -15,12 +15,19 @@
 
 #include <quipu/signal.h>
 
-#define QUIPU_MAX_CPUS	   4096u
-#define QUIPU_MAX_NODES	   64u	       /* NUMA nodes, ids 0..63 */
-#define QUIPU_MAX_TREE	   (16u << 20) /* bytes of a flattened tree */
-#define QUIPU_MAX_COST	   63u	       /* cycles of an instruction class (the engine's lanes, engine sheet 6.2) */
+#define QUIPU_MAX_CPUS	4096u
+#define QUIPU_MAX_NODES 64u	    /* NUMA nodes, ids 0..63 */
+#define QUIPU_MAX_TREE	(16u << 20) /* bytes of a flattened tree */
+#define QUIPU_MAX_COST                                                                             \
+	63u /* cycles of an instruction class (the engine's lanes, engine sheet 6.2) */
 
-enum quipu_isa { QUIPU_ISA_RISCV64, QUIPU_ISA_PPC64LE, QUIPU_ISA_SPARC64, QUIPU_ISA_X86_64, QUIPU_ISAS };
+enum quipu_isa {
+	QUIPU_ISA_RISCV64,
+	QUIPU_ISA_PPC64LE,
+	QUIPU_ISA_SPARC64,
+	QUIPU_ISA_X86_64,
+	QUIPU_ISAS
+};
 /* "riscv64", "ppc64le", "sparc64", "x86_64": QEMU's names. */
 const char *quipu_isa_name(enum quipu_isa);
 /* The ELF e_machine of the instruction set (243, 21, 43, 62). */
@@ -31,21 +38,23 @@ enum quipu_cache_type { QUIPU_CACHE_DATA, QUIPU_CACHE_INSTRUCTION, QUIPU_CACHE_U
 struct quipu_cache {
 	unsigned level; /* 1.. */
 	enum quipu_cache_type type;
-	uint64_t size;	/* bytes */
-	unsigned line;	/* bytes */
+	uint64_t size; /* bytes */
+	unsigned line; /* bytes */
 	unsigned sets, ways;
 	unsigned latency; /* cycles to reach it after a miss below it; 0: the model's default */
 	unsigned first_cpu, ncpus; /* CPUs that share it: a contiguous range of numbers */
-	const char *path; /* node, for messages */
+	const char *path;	   /* node, for messages */
 };
 
 struct quipu_cpu {
 	unsigned number; /* 0..ncpus-1: Linux CPU number, in the order of the tree */
 	uint64_t reg;	 /* hart id, chip-wide thread number, ... */
-	unsigned socket, die, core, thread, node; /* core is unique within its socket, thread within its core */
-	int offset; /* of the node in the tree */
+	unsigned socket, die, core, thread,
+		node; /* core is unique within its socket, thread within its core */
+	int offset;   /* of the node in the tree */
 	const char *path;
-	unsigned cluster; /* number of the innermost cluster node of cpu-map, 0 when there is none */
+	unsigned
+		cluster; /* number of the innermost cluster node of cpu-map, 0 when there is none */
 };
 
 /* A NUMA node: numa-node-id of CPUs and memory; node 0 alone when the tree names none. */
@@ -78,10 +87,10 @@ struct quipu_machine {
 	struct quipu_cpu *cpus;
 	struct quipu_cache *caches;
 	size_t ncaches;
-	uint64_t hz;	       /* cycles a second; clock-frequency of the CPUs, default 10^9 */
-	uint64_t timebase_hz;  /* timebase-frequency, 0 when absent */
-	unsigned tick_hz;      /* quipu,tick-hz, default 250 */
-	bool timing_full;      /* quipu,timing = "full" */
+	uint64_t hz;	      /* cycles a second; clock-frequency of the CPUs, default 10^9 */
+	uint64_t timebase_hz; /* timebase-frequency, 0 when absent */
+	unsigned tick_hz;     /* quipu,tick-hz, default 250 */
+	bool timing_full;     /* quipu,timing = "full" */
 	uint16_t cost[QUIPU_INSN_CLASSES]; /* cycles of each class */
 	uint64_t memory_bytes;
 	void *fdt; /* the whole tree: a packed copy (no slack, nothing behind the last block) */
@@ -96,7 +105,8 @@ struct quipu_machine {
  * kind WRONG says why. Notes are appended either way.
  * A tree dumped by qemu-system-riscv64 (its PMU node has a malformed tail) is accepted, with a note.
  */
-struct quipu_machine *quipu_machine_parse(const void *fdt, size_t len, const char *name, struct quipu_notes *);
+struct quipu_machine *quipu_machine_parse(const void *fdt, size_t len, const char *name,
+					  struct quipu_notes *);
 void quipu_machine_free(struct quipu_machine *);
 
 /* The instruction set's name back to its number, or -1. */
@@ -106,11 +116,14 @@ int quipu_isa_find(const char *name);
 const char *quipu_insn_class_name(enum quipu_insn_class);
 
 /* Tree helpers for the rooms: a cell array property. Returns the number of cells, -1 when absent; *cells big-endian. */
-int quipu_machine_cells(const struct quipu_machine *, int node, const char *name, const uint32_t **cells);
+int quipu_machine_cells(const struct quipu_machine *, int node, const char *name,
+			const uint32_t **cells);
 /* An unsigned number of one or two cells; @fallback when it is absent or has another length. */
-uint64_t quipu_machine_number(const struct quipu_machine *, int node, const char *name, uint64_t fallback);
+uint64_t quipu_machine_number(const struct quipu_machine *, int node, const char *name,
+			      uint64_t fallback);
 /* Is @word in the list of strings? False when the property is absent or no list of strings. */
-bool quipu_machine_has_string(const struct quipu_machine *, int node, const char *name, const char *word);
+bool quipu_machine_has_string(const struct quipu_machine *, int node, const char *name,
+			      const char *word);
 /* First node whose compatible list has @compatible, or a negative libfdt error. */
 int quipu_machine_find(const struct quipu_machine *, const char *compatible);
 

@@ -30,7 +30,7 @@
 #include "engine/elf.h"
 #include "engine/segment.h"
 
-#define TIMEOUT_MS 10000
+#define TIMEOUT_MS	10000
 #define CAP_PERFMON_BIT 38
 
 enum verdict { OK, LIMITED, MISSING };
@@ -49,17 +49,19 @@ struct doctor {
 	bool counts; /* some instruction set can be run and counted */
 };
 
-static const char usage[] =
-	"usage: quipu doctor [--json]\n\n"
-	"What this host can and cannot do, and why: its kernel, QEMU and the plugin for each instruction\n"
-	"set, cross libraries, tools. Each line is ok, limited or missing; what to do is on the next one.\n"
-	"The exit status is 1 when no program can be counted here.\n";
+static const char usage[] = "usage: quipu doctor [--json]\n\n"
+			    "What this host can and cannot do, and why: its kernel, QEMU and the "
+			    "plugin for each instruction\n"
+			    "set, cross libraries, tools. Each line is ok, limited or missing; "
+			    "what to do is on the next one.\n"
+			    "The exit status is 1 when no program can be counted here.\n";
 
 /* @remedy may be NULL. */
-static void say(struct doctor *d, const char *name, enum verdict verdict, const char *remedy, const char *fmt, ...)
-	__attribute__((format(printf, 5, 6)));
+static void say(struct doctor *d, const char *name, enum verdict verdict, const char *remedy,
+		const char *fmt, ...) __attribute__((format(printf, 5, 6)));
 
-static void say(struct doctor *d, const char *name, enum verdict verdict, const char *remedy, const char *fmt, ...)
+static void say(struct doctor *d, const char *name, enum verdict verdict, const char *remedy,
+		const char *fmt, ...)
 {
 	struct line *p = reallocarray(d->lines, d->n + 1, sizeof(*p));
 	va_list ap;
@@ -68,7 +70,9 @@ static void say(struct doctor *d, const char *name, enum verdict verdict, const 
 		return;
 	d->lines = p;
 	p = &d->lines[d->n];
-	*p = (struct line){.section = d->section, .name = strdup(name), .remedy = strdup(remedy ? remedy : ""),
+	*p = (struct line){.section = d->section,
+			   .name = strdup(name),
+			   .remedy = strdup(remedy ? remedy : ""),
 			   .verdict = verdict};
 	va_start(ap, fmt);
 	if (vasprintf(&p->text, fmt, ap) < 0)
@@ -130,14 +134,18 @@ static void check_kernel(struct doctor *d)
 	if (f)
 		fclose(f);
 	uname(&u);
-	say(d, "kernel", OK, NULL, "%s %s, %s%s%s", u.sysname, u.release, u.machine, *os ? ", " : "", os);
+	say(d, "kernel", OK, NULL, "%s %s, %s%s%s", u.sysname, u.release, u.machine,
+	    *os ? ", " : "", os);
 }
 
 /* Errno of opening an event on this process, 0 when it opens. */
 static int try_event(uint32_t type, uint64_t config)
 {
-	struct quipu_attr attr = {.type = type, .size = 64, .config = config,
-				  .flags = QUIPU_ATTR_DISABLED | QUIPU_ATTR_EXCLUDE_KERNEL | QUIPU_ATTR_EXCLUDE_HV};
+	struct quipu_attr attr = {.type = type,
+				  .size = 64,
+				  .config = config,
+				  .flags = QUIPU_ATTR_DISABLED | QUIPU_ATTR_EXCLUDE_KERNEL |
+					   QUIPU_ATTR_EXCLUDE_HV};
 	long fd = syscall(SYS_perf_event_open, &attr, 0, -1, -1, 0ul);
 
 	if (fd < 0)
@@ -153,13 +161,15 @@ static void check_perf_events(struct doctor *d)
 	bool have = first_line("/proc/sys/kernel/perf_event_paranoid", paranoid, sizeof(paranoid));
 
 	if (!have || err == ENOSYS)
-		say(d, "perf_event_open", MISSING, "nothing to do: modelled machines do not need it",
+		say(d, "perf_event_open", MISSING,
+		    "nothing to do: modelled machines do not need it",
 		    "the kernel has no perf events, or they are hidden here");
 	else if (err)
 		say(d, "perf_event_open", LIMITED,
-		    "as root: sysctl kernel.perf_event_paranoid=1 (in a container: allow the system call in its seccomp "
-		    "profile); modelled machines do not need it", "refused: %s; perf_event_paranoid %s", strerror(err),
-		    paranoid);
+		    "as root: sysctl kernel.perf_event_paranoid=1 (in a container: allow the "
+		    "system call in its seccomp "
+		    "profile); modelled machines do not need it",
+		    "refused: %s; perf_event_paranoid %s", strerror(err), paranoid);
 	else
 		say(d, "perf_event_open", OK, NULL, "allowed; perf_event_paranoid %s", paranoid);
 }
@@ -171,11 +181,14 @@ static void check_hardware_pmu(struct doctor *d)
 	if (!err)
 		say(d, "hardware PMU", OK, NULL, "the host counts instructions");
 	else if (err == ENOENT || err == EOPNOTSUPP || err == ENODEV)
-		say(d, "hardware PMU", MISSING, "nothing to do: that is what quipu's machines are for",
+		say(d, "hardware PMU", MISSING,
+		    "nothing to do: that is what quipu's machines are for",
 		    "none here: hardware events are <not supported> to perf on this host");
 	else
-		say(d, "hardware PMU", LIMITED, "nothing to do for modelled machines; for the host's own counters see "
-		    "perf_event_open above", "cannot be opened: %s", strerror(err));
+		say(d, "hardware PMU", LIMITED,
+		    "nothing to do for modelled machines; for the host's own counters see "
+		    "perf_event_open above",
+		    "cannot be opened: %s", strerror(err));
 }
 
 static void check_capabilities(struct doctor *d)
@@ -188,8 +201,11 @@ static void check_capabilities(struct doctor *d)
 	caps = strtoull(text, NULL, 16);
 	admin = caps >> CAP_SYS_ADMIN & 1;
 	perfmon = caps >> CAP_PERFMON_BIT & 1;
-	say(d, "capabilities", OK, NULL, "uid %u, %s; counting programs needs none", (unsigned)geteuid(),
-	    admin ? "CAP_SYS_ADMIN" : perfmon ? "CAP_PERFMON" : "no CAP_PERFMON");
+	say(d, "capabilities", OK, NULL, "uid %u, %s; counting programs needs none",
+	    (unsigned)geteuid(),
+	    admin     ? "CAP_SYS_ADMIN"
+	    : perfmon ? "CAP_PERFMON"
+		      : "no CAP_PERFMON");
 }
 
 static void check_seccomp(struct doctor *d)
@@ -224,11 +240,14 @@ static void check_namespaces(struct doctor *d)
 	int user = try_unshare(CLONE_NEWUSER | CLONE_NEWNS), mount = try_unshare(CLONE_NEWNS);
 
 	if (!user || !mount)
-		say(d, "namespaces", OK, NULL, "a private mount namespace can be made%s", user ? " (as root)" : "");
+		say(d, "namespaces", OK, NULL, "a private mount namespace can be made%s",
+		    user ? " (as root)" : "");
 	else
 		say(d, "namespaces", LIMITED,
-		    "as root: sysctl kernel.unprivileged_userns_clone=1 user.max_user_namespaces=10000 (in a container: "
-		    "--security-opt seccomp=unconfined)", "no private mount namespace: %s; stat and record do not need one",
+		    "as root: sysctl kernel.unprivileged_userns_clone=1 "
+		    "user.max_user_namespaces=10000 (in a container: "
+		    "--security-opt seccomp=unconfined)",
+		    "no private mount namespace: %s; stat and record do not need one",
 		    strerror(user));
 }
 
@@ -247,7 +266,8 @@ static void check_hypervisor(struct doctor *d)
 	if (!first_line("/sys/hypervisor/type", type, sizeof(type)))
 		snprintf(type, sizeof(type), "%s", vendor);
 	if (virtual)
-		say(d, "hypervisor", OK, NULL, "this is a virtual machine%s%s%s", *type ? " (" : "", type, *type ? ")" : "");
+		say(d, "hypervisor", OK, NULL, "this is a virtual machine%s%s%s", *type ? " (" : "",
+		    type, *type ? ")" : "");
 	else
 		say(d, "hypervisor", OK, NULL, "none seen");
 }
@@ -258,10 +278,13 @@ static void check_memory(struct doctor *d)
 	void *p = MAP_FAILED;
 
 	if (fd >= 0 && !ftruncate(fd, (off_t)SEG_BYTES))
-		p = mmap(NULL, SEG_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, fd, 0);
+		p = mmap(NULL, SEG_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, fd,
+			 0);
 	if (p == MAP_FAILED)
-		say(d, "shared memory", MISSING, "raise the limits on address space and file size: ulimit -v unlimited -f "
-		    "unlimited", "a sparse memfd of %llu GiB cannot be mapped: %s",
+		say(d, "shared memory", MISSING,
+		    "raise the limits on address space and file size: ulimit -v unlimited -f "
+		    "unlimited",
+		    "a sparse memfd of %llu GiB cannot be mapped: %s",
 		    (unsigned long long)(SEG_BYTES >> 30), strerror(errno));
 	else
 		say(d, "shared memory", OK, NULL, "a sparse memfd of %llu GiB can be mapped",
@@ -279,12 +302,12 @@ static const struct target {
 	const char *sysroot, *libc, *compiler, *compiler_package;
 	bool runs; /* the engine of this version decodes it */
 } targets[] = {
-	{QUIPU_ISA_RISCV64, "/usr/riscv64-linux-gnu", "libc6-dev-riscv64-cross", "riscv64-linux-gnu-gcc",
-	 "gcc-riscv64-linux-gnu", true},
-	{QUIPU_ISA_PPC64LE, "/usr/powerpc64le-linux-gnu", "libc6-dev-ppc64el-cross", "powerpc64le-linux-gnu-gcc",
-	 "gcc-powerpc64le-linux-gnu", false},
-	{QUIPU_ISA_SPARC64, "/usr/sparc64-linux-gnu", "libc6-dev-sparc64-cross", "sparc64-linux-gnu-gcc",
-	 "gcc-sparc64-linux-gnu", false},
+	{QUIPU_ISA_RISCV64, "/usr/riscv64-linux-gnu", "libc6-dev-riscv64-cross",
+	 "riscv64-linux-gnu-gcc", "gcc-riscv64-linux-gnu", true},
+	{QUIPU_ISA_PPC64LE, "/usr/powerpc64le-linux-gnu", "libc6-dev-ppc64el-cross",
+	 "powerpc64le-linux-gnu-gcc", "gcc-powerpc64le-linux-gnu", false},
+	{QUIPU_ISA_SPARC64, "/usr/sparc64-linux-gnu", "libc6-dev-sparc64-cross",
+	 "sparc64-linux-gnu-gcc", "gcc-sparc64-linux-gnu", false},
 	{QUIPU_ISA_X86_64, NULL, NULL, NULL, NULL, false},
 };
 
@@ -296,7 +319,8 @@ static void check_plugin(struct doctor *d)
 	if (real)
 		free(path);
 	if (!d->plugin || access(d->plugin, R_OK))
-		say(d, "plugin", MISSING, "build or install quipu again, or name it in QUIPU_PLUGIN", "%s: %s",
+		say(d, "plugin", MISSING,
+		    "build or install quipu again, or name it in QUIPU_PLUGIN", "%s: %s",
 		    d->plugin ? d->plugin : "quipu-qemu.so", strerror(errno));
 	else
 		say(d, "plugin", OK, NULL, "%s", d->plugin);
@@ -321,7 +345,8 @@ static bool check_loads(struct doctor *d, const char *name, const char *file, co
 
 	if (!dynamic) {
 		say(d, name, LIMITED,
-		    "install a dynamically linked QEMU with plugins in front of it in PATH: Debian 12's qemu-user (7.2), or "
+		    "install a dynamically linked QEMU with plugins in front of it in PATH: Debian "
+		    "12's qemu-user (7.2), or "
 		    "a build with configure --enable-plugins and without --static",
 		    "%s, version %s, is statically linked and cannot load a plugin", file, version);
 		return false;
@@ -330,9 +355,13 @@ static bool check_loads(struct doctor *d, const char *name, const char *file, co
 	status = capture(argv, said, sizeof(said), TIMEOUT_MS);
 	said[strcspn(said, "\n")] = '\0';
 	if (status || strncmp(said, "quipu-qemu ", 11)) {
-		say(d, name, LIMITED, "apt-get install --reinstall qemu-user; the plugin needs QEMU 7.2 to 9, with plugins",
+		say(d, name, LIMITED,
+		    "apt-get install --reinstall qemu-user; the plugin needs QEMU 7.2 to 9, with "
+		    "plugins",
 		    "%s, version %s, does not load the plugin: %s", file, version,
-		    status < 0 ? strerror(-status) : *said ? said : "no reason given");
+		    status < 0 ? strerror(-status)
+		    : *said    ? said
+			       : "no reason given");
 		return false;
 	}
 	return true;
@@ -346,8 +375,8 @@ static void check_qemu(struct doctor *d, const struct target *t)
 	snprintf(name, sizeof(name), "qemu-%s", quipu_isa_name(t->isa));
 	file = find_program(name);
 	if (!file) {
-		say(d, name, MISSING, "apt-get install qemu-user", "not in PATH: %s programs cannot be run",
-		    quipu_isa_name(t->isa));
+		say(d, name, MISSING, "apt-get install qemu-user",
+		    "not in PATH: %s programs cannot be run", quipu_isa_name(t->isa));
 		return;
 	}
 	argv[0] = file;
@@ -355,13 +384,16 @@ static void check_qemu(struct doctor *d, const struct target *t)
 		*said = '\0';
 	version_of(said, version, sizeof(version));
 	if (!d->plugin || access(d->plugin, R_OK)) {
-		say(d, name, LIMITED, "see plugin above", "%s, version %s; the plugin is missing", file, version);
+		say(d, name, LIMITED, "see plugin above", "%s, version %s; the plugin is missing",
+		    file, version);
 	} else if (check_loads(d, name, file, version)) {
 		if (t->runs)
 			say(d, name, OK, NULL, "%s, version %s, loads the plugin", file, version);
 		else
 			say(d, name, LIMITED, "nothing to do: use a riscv64 program",
-			    "%s, version %s, loads the plugin; this version of quipu counts riscv64 only", file, version);
+			    "%s, version %s, loads the plugin; this version of quipu counts "
+			    "riscv64 only",
+			    file, version);
 		d->counts |= t->runs;
 	}
 	free(file);
@@ -380,7 +412,8 @@ static void check_sysroot(struct doctor *d, const struct target *t)
 	if (!access(t->sysroot, R_OK | X_OK))
 		say(d, name, OK, NULL, "%s, found without -L", t->sysroot);
 	else
-		say(d, name, MISSING, remedy, "no %s: static programs only, or name a sysroot with -L", t->sysroot);
+		say(d, name, MISSING, remedy,
+		    "no %s: static programs only, or name a sysroot with -L", t->sysroot);
 }
 
 static void check_compiler(struct doctor *d, const struct target *t)
@@ -413,7 +446,8 @@ static void check_tool(struct doctor *d, const char *name, const char *package, 
 	status = capture(argv, said, sizeof(said), TIMEOUT_MS);
 	said[strcspn(said, "\n")] = '\0';
 	if (status)
-		say(d, name, LIMITED, remedy, "%s does not run: %s", file, *said ? said : "no reason given");
+		say(d, name, LIMITED, remedy, "%s does not run: %s", file,
+		    *said ? said : "no reason given");
 	else
 		say(d, name, OK, NULL, "%s, %s", file, said);
 	free(file);
@@ -425,11 +459,13 @@ static void check_machines(struct doctor *d)
 	size_t len = 0;
 
 	for (size_t i = 0; names && names[i] && len < sizeof(list) - 80; i++)
-		len += (size_t)snprintf(list + len, sizeof(list) - len, "%s%.64s", i ? ", " : "", names[i]);
+		len += (size_t)snprintf(list + len, sizeof(list) - len, "%s%.64s", i ? ", " : "",
+					names[i]);
 	if (*list)
 		say(d, "machines", OK, NULL, "%s", list);
 	else
-		say(d, "machines", MISSING, "build or install quipu again, or name their folder in QUIPU_MACHINE_PATH",
+		say(d, "machines", MISSING,
+		    "build or install quipu again, or name their folder in QUIPU_MACHINE_PATH",
 		    "none found");
 	cli_machine_names_free(names);
 }
@@ -459,7 +495,8 @@ static void examine(struct doctor *d)
 		check_compiler(d, &targets[i]);
 	d->section = "Tools";
 	check_tool(d, "perf", "linux-perf", "perf.data can be read by quipu report all the same");
-	check_tool(d, "dtc", "device-tree-compiler", "machines in source (.dts) cannot be loaded, flattened ones can");
+	check_tool(d, "dtc", "device-tree-compiler",
+		   "machines in source (.dts) cannot be loaded, flattened ones can");
 }
 
 static const char *const verdict_name[] = {"ok", "limited", "missing"};
@@ -475,12 +512,13 @@ static void print_text(const struct doctor *d)
 		if (strcmp(section, l->section))
 			printf("%s%s\n", i ? "\n" : "", l->section);
 		section = l->section;
-		printf("  %s%-8s%s %-18s %s\n", cli_colour() ? colour[l->verdict] : "", verdict_name[l->verdict],
-		       cli_colour() ? "\x1b[0m" : "", l->name, l->text);
+		printf("  %s%-8s%s %-18s %s\n", cli_colour() ? colour[l->verdict] : "",
+		       verdict_name[l->verdict], cli_colour() ? "\x1b[0m" : "", l->name, l->text);
 		if (*l->remedy)
 			printf("  %-8s %-18s -> %s\n", "", "", l->remedy);
 	}
-	puts(d->counts ? "\nPrograms can be counted here." : "\nNo program can be counted here; see Engine.");
+	puts(d->counts ? "\nPrograms can be counted here."
+		       : "\nNo program can be counted here; see Engine.");
 }
 
 static void print_json(const struct doctor *d)
@@ -490,8 +528,9 @@ static void print_json(const struct doctor *d)
 	for (size_t i = 0; i < d->n; i++) {
 		const struct line *l = &d->lines[i];
 
-		json_array_append_new(lines, json_pack("{s:s, s:s, s:s, s:s, s:s*}", "section", l->section, "name",
-						       l->name, "verdict", verdict_name[l->verdict], "text", l->text,
+		json_array_append_new(lines, json_pack("{s:s, s:s, s:s, s:s, s:s*}", "section",
+						       l->section, "name", l->name, "verdict",
+						       verdict_name[l->verdict], "text", l->text,
 						       "remedy", *l->remedy ? l->remedy : NULL));
 	}
 	o = json_pack("{s:b, s:o}", "counts", d->counts, "lines", lines);
@@ -502,7 +541,8 @@ static void print_json(const struct doctor *d)
 
 int cmd_doctor(int argc, char **argv)
 {
-	static const struct option longs[] = {{"json", no_argument, NULL, 'j'}, {"help", no_argument, NULL, 'h'}, {0}};
+	static const struct option longs[] = {
+		{"json", no_argument, NULL, 'j'}, {"help", no_argument, NULL, 'h'}, {0}};
 	struct doctor d = {0};
 	bool json = false;
 	int c;
@@ -514,7 +554,8 @@ int cmd_doctor(int argc, char **argv)
 			return 0;
 		}
 		if (c != 'j')
-			return cli_error("doctor: option '%s' is not known; `quipu doctor --help`", argv[optind - 1]);
+			return cli_error("doctor: option '%s' is not known; `quipu doctor --help`",
+					 argv[optind - 1]);
 		json = true;
 	}
 	if (optind < argc)

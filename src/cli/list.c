@@ -16,9 +16,9 @@
 #include "cli/model.h"
 
 #define DEFAULT_MACHINE "riscv"
-#define COLUMN_MIN   20
-#define COLUMN_MAX   46
-#define LABEL_COLUMN 13
+#define COLUMN_MIN	20
+#define COLUMN_MAX	46
+#define LABEL_COLUMN	13
 
 struct options {
 	const char *machine;
@@ -32,7 +32,8 @@ static const char usage[] =
 	"usage: quipu list [-m MACHINE] [-v] [--json] [WORD...]\n\n"
 	"The events of a machine and what each number is: exact (architectural), modelled (from a\n"
 	"declared model), or why it cannot be counted.\n\n"
-	"  WORD           only events whose name or description holds the word, or match a pattern\n"
+	"  WORD           only events whose name or description holds the word, or match a "
+	"pattern\n"
 	"                 (*, ?); hw, sw, cache, pmu and raw stand for a whole kind\n"
 	"  -m MACHINE     a shipped machine or a device tree file (default: riscv)\n"
 	"  -v             encodings, signals, units\n"
@@ -47,13 +48,15 @@ static const char *const heading[EVENT_KINDS] = {
 static bool word_matches(const struct model_event *e, const char *word)
 {
 	static const char *const kind[EVENT_KINDS][2] = {
-		{"hw", "hardware"}, {"sw", "software"}, {"cache", "hwcache"}, {"pmu", "kernel"}, {"raw", "rNNN"},
+		{"hw", "hardware"}, {"sw", "software"}, {"cache", "hwcache"},
+		{"pmu", "kernel"},  {"raw", "rNNN"},
 	};
 
 	if (!strcasecmp(word, kind[e->kind][0]) || !strcasecmp(word, kind[e->kind][1]))
 		return true;
 	if (strpbrk(word, "*?["))
-		return !fnmatch(word, e->name, FNM_CASEFOLD) || (e->alias && !fnmatch(word, e->alias, FNM_CASEFOLD));
+		return !fnmatch(word, e->name, FNM_CASEFOLD) ||
+		       (e->alias && !fnmatch(word, e->alias, FNM_CASEFOLD));
 	return strcasestr(e->name, word) || (e->alias && strcasestr(e->alias, word)) ||
 	       (e->desc && strcasestr(e->desc, word));
 }
@@ -106,8 +109,8 @@ static void print_event(const struct model_event *e, const struct options *o)
 	const char *colour = colour_of(e), *text = e->unavailable ? e->unavailable : e->desc;
 	char name[256];
 
-	printf("  %-*s %s%-*s%s", o->column, full_name(e, name, sizeof(name)), colour, text ? LABEL_COLUMN : 0,
-	       model_event_label(e), *colour ? "\x1b[0m" : "");
+	printf("  %-*s %s%-*s%s", o->column, full_name(e, name, sizeof(name)), colour,
+	       text ? LABEL_COLUMN : 0, model_event_label(e), *colour ? "\x1b[0m" : "");
 	printf("%s%s\n", text ? " " : "", text ? text : "");
 	if (o->verbose)
 		print_details(e, o->column);
@@ -127,7 +130,8 @@ static int name_column(const struct model_events *list, const struct options *o)
 	return widest < COLUMN_MAX ? widest : COLUMN_MAX;
 }
 
-static int print_table(const struct model *model, const struct model_events *list, const struct options *o)
+static int print_table(const struct model *model, const struct model_events *list,
+		       const struct options *o)
 {
 	const struct quipu_machine *m = model->machine;
 	int last = -1;
@@ -139,28 +143,32 @@ static int print_table(const struct model *model, const struct model_events *lis
 		if (!wanted(e, o))
 			continue;
 		if (!shown++)
-			printf("Events of machine %s (%u CPUs, %s)\n", m->name, m->ncpus, quipu_isa_name(m->isa));
+			printf("Events of machine %s (%u CPUs, %s)\n", m->name, m->ncpus,
+			       quipu_isa_name(m->isa));
 		if (last != (int)e->kind)
 			printf("\n%s\n", heading[e->kind]);
 		last = (int)e->kind;
 		print_event(e, o);
 	}
 	if (!shown)
-		return cli_error("machine %s has no event like '%s'; `quipu list -m %s` shows all", m->name, o->words[0],
-				 o->machine);
+		return cli_error("machine %s has no event like '%s'; `quipu list -m %s` shows all",
+				 m->name, o->words[0], o->machine);
 	return 0;
 }
 
 static json_t *json_event(const struct model_event *e)
 {
-	json_t *j = json_pack("{s:s, s:s, s:s, s:s*, s:s*, s:s*, s:s*, s:s*, s:s*, s:s*}", "name", e->name, "kind",
-			      model_event_kind(e->kind), "class", model_event_label(e), "alias", e->alias, "pmu",
-			      e->pmu ? e->pmu->name : NULL, "description", e->desc, "terms", e->terms, "unit", e->unit,
-			      "scale", e->scale, "reason", e->unavailable);
+	json_t *j =
+		json_pack("{s:s, s:s, s:s, s:s*, s:s*, s:s*, s:s*, s:s*, s:s*, s:s*}", "name",
+			  e->name, "kind", model_event_kind(e->kind), "class", model_event_label(e),
+			  "alias", e->alias, "pmu", e->pmu ? e->pmu->name : NULL, "description",
+			  e->desc, "terms", e->terms, "unit", e->unit, "scale", e->scale, "reason",
+			  e->unavailable);
 	char buf[64];
 
 	if (j && e->has_signal)
-		json_object_set_new(j, "signal", json_string(quipu_signal_name(e->signal, buf, sizeof(buf))));
+		json_object_set_new(j, "signal",
+				    json_string(quipu_signal_name(e->signal, buf, sizeof(buf))));
 	if (j && e->kind != EVENT_PMU && e->kind != EVENT_RAW) {
 		json_object_set_new(j, "type", json_integer(e->type));
 		json_object_set_new(j, "config", json_integer((json_int_t)e->config));
@@ -208,8 +216,11 @@ static int list(struct options *o)
 int cmd_list(int argc, char **argv)
 {
 	static const struct option longs[] = {
-		{"machine", required_argument, NULL, 'm'}, {"verbose", no_argument, NULL, 'v'},
-		{"json", no_argument, NULL, 'j'},	   {"help", no_argument, NULL, 'h'}, {0},
+		{"machine", required_argument, NULL, 'm'},
+		{"verbose", no_argument, NULL, 'v'},
+		{"json", no_argument, NULL, 'j'},
+		{"help", no_argument, NULL, 'h'},
+		{0},
 	};
 	struct options o = {.machine = DEFAULT_MACHINE};
 	int c;
@@ -230,7 +241,8 @@ int cmd_list(int argc, char **argv)
 			fputs(usage, stdout);
 			return 0;
 		default:
-			return cli_error("list: option '%s' is not known, or lacks its value; `quipu list --help`",
+			return cli_error("list: option '%s' is not known, or lacks its value; "
+					 "`quipu list --help`",
 					 argv[optind - 1]);
 		}
 	}

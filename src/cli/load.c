@@ -136,7 +136,8 @@ static void print_dtc_error(const char *file, const char *said)
 /* Start dtc with its output in a pipe and its messages in the file @errors. */
 static int start_dtc(const char *file, const char *dir, int errors, pid_t *pid, int *out)
 {
-	char *const argv[] = {"dtc", "-q", "-I", "dts", "-O", "dtb", "-i", (char *)dir, "--", (char *)file, NULL};
+	char *const argv[] = {"dtc", "-q",	  "-I", "dts",	      "-O", "dtb",
+			      "-i",  (char *)dir, "--", (char *)file, NULL};
 	posix_spawn_file_actions_t act;
 	int pipefd[2], err;
 
@@ -175,7 +176,9 @@ static int compile(const char *file, struct bytes *out)
 	if (err) {
 		close(errors);
 		if (err == -ENOENT)
-			cli_error("%s: the device tree compiler is missing; apt-get install device-tree-compiler", file);
+			cli_error("%s: the device tree compiler is missing; apt-get install "
+				  "device-tree-compiler",
+				  file);
 		else
 			cli_error("%s: cannot start dtc: %s", file, strerror(-err));
 		return -1;
@@ -190,7 +193,8 @@ static int compile(const char *file, struct bytes *out)
 	said[n < 0 ? 0 : n] = '\0';
 	close(errors);
 	if (err) {
-		cli_error("%s: compiled tree: %s", file, err == -EFBIG ? "larger than 16 MiB" : strerror(-err));
+		cli_error("%s: compiled tree: %s", file,
+			  err == -EFBIG ? "larger than 16 MiB" : strerror(-err));
 		return -1;
 	}
 	if (!WIFEXITED(status) || WEXITSTATUS(status)) {
@@ -206,7 +210,9 @@ static int load_file(const char *file, struct bytes *out)
 	int err = read_file(file, out);
 
 	if (err) {
-		cli_error("%s: %s", file, err == -EFBIG ? "larger than 16 MiB; a device tree is smaller" : strerror(-err));
+		cli_error("%s: %s", file,
+			  err == -EFBIG ? "larger than 16 MiB; a device tree is smaller"
+					: strerror(-err));
 		return -1;
 	}
 	if (!out->len) {
@@ -216,8 +222,9 @@ static int load_file(const char *file, struct bytes *out)
 	if (out->len >= 4 && bits_be32(out->data) == TREE_MAGIC)
 		return 0;
 	if (memchr(out->data, '\0', out->len)) {
-		cli_error("%s: neither device tree source nor a flattened tree (it starts with %02x, not d0 0d fe ed)", file,
-			  out->data[0]);
+		cli_error("%s: neither device tree source nor a flattened tree (it starts with "
+			  "%02x, not d0 0d fe ed)",
+			  file, out->data[0]);
 		return -1;
 	}
 	free(out->data);
@@ -270,8 +277,10 @@ static void no_such_machine(const char *name)
 	size_t len = 0;
 
 	for (size_t i = 0; names && names[i] && len < sizeof(list) - 80; i++)
-		len += (size_t)snprintf(list + len, sizeof(list) - len, "%s%.64s", i ? ", " : "", names[i]);
-	cli_error("no machine '%s'; shipped: %s; or name a device tree file (.dts, .dtb)", name, *list ? list : "none");
+		len += (size_t)snprintf(list + len, sizeof(list) - len, "%s%.64s", i ? ", " : "",
+					names[i]);
+	cli_error("no machine '%s'; shipped: %s; or name a device tree file (.dts, .dtb)", name,
+		  *list ? list : "none");
 	cli_machine_names_free(names);
 }
 
@@ -279,7 +288,8 @@ char *cli_machine_file(const char *name_or_file)
 {
 	char *file = shipped(name_or_file);
 	size_t n = strlen(name_or_file);
-	bool like_file = strchr(name_or_file, '/') || (n > 4 && !strncmp(name_or_file + n - 4, ".dt", 3));
+	bool like_file =
+		strchr(name_or_file, '/') || (n > 4 && !strncmp(name_or_file + n - 4, ".dt", 3));
 
 	if (file)
 		return file;
@@ -289,7 +299,8 @@ char *cli_machine_file(const char *name_or_file)
 	return NULL;
 }
 
-struct quipu_machine *cli_machine_read(const char *file, const char *name, struct quipu_notes *notes)
+struct quipu_machine *cli_machine_read(const char *file, const char *name,
+				       struct quipu_notes *notes)
 {
 	struct quipu_machine *m;
 	struct bytes b;
@@ -316,8 +327,8 @@ void cli_notes_print(const char *file, const struct quipu_notes *notes, bool all
 		const struct quipu_note *n = &notes->items[i];
 
 		if (all || n->kind == QUIPU_NOTE_WRONG)
-			fprintf(stderr, "quipu: %s: %s%s%s%s%s\n", file, all ? kind[n->kind] : "", all ? ": " : "",
-				n->path, *n->path ? ": " : "", n->text);
+			fprintf(stderr, "quipu: %s: %s%s%s%s%s\n", file, all ? kind[n->kind] : "",
+				all ? ": " : "", n->path, *n->path ? ": " : "", n->text);
 	}
 }
 
@@ -335,7 +346,8 @@ static void print_refusal(const char *file, const struct quipu_notes *notes)
 	if (!last)
 		return; /* it was no tree at all, and that has been said */
 	cli_error("%s: %s%s%s%s%s", file, last->path, *last->path ? ": " : "", last->text,
-		  wrong > 1 ? "; all that is wrong: quipu machine check " : "", wrong > 1 ? file : "");
+		  wrong > 1 ? "; all that is wrong: quipu machine check " : "",
+		  wrong > 1 ? file : "");
 }
 
 struct quipu_machine *cli_machine_load(const char *name_or_file, bool verbose)

@@ -22,11 +22,14 @@ static const char usage[] =
 	"usage: quipu machine list [--json]\n"
 	"       quipu machine show [-v] [--json] MACHINE\n"
 	"       quipu machine check [--json] MACHINE\n\n"
-	"A MACHINE is the name of a shipped machine or a device tree file, source (.dts) or flattened (.dtb).\n\n"
+	"A MACHINE is the name of a shipped machine or a device tree file, source (.dts) or "
+	"flattened (.dtb).\n\n"
 	"  list    the shipped machines\n"
-	"  show    CPUs, caches, clock, costs, PMUs, counters and events of one (-v: also those that are not modelled)\n"
+	"  show    CPUs, caches, clock, costs, PMUs, counters and events of one (-v: also those "
+	"that are not modelled)\n"
 	"  check   what was understood of a tree, what was ignored, what is wrong and where;\n"
-	"          the exit status is 1 when something is wrong, 2 when no machine can be made of it\n";
+	"          the exit status is 1 when something is wrong, 2 when no machine can be made of "
+	"it\n";
 
 /* ---- words ---- */
 
@@ -90,9 +93,11 @@ static void load_quietly(const char *name, struct listed *l)
 static json_t *json_listed(const char *name, const struct listed *l)
 {
 	if (!l->machine)
-		return json_pack("{s:s, s:s*, s:s}", "name", name, "file", l->file, "error", "no machine can be made of it");
-	return json_pack("{s:s, s:s, s:s, s:i, s:s}", "name", name, "model", l->machine->model, "isa",
-			 quipu_isa_name(l->machine->isa), "cpus", (int)l->machine->ncpus, "file", l->file);
+		return json_pack("{s:s, s:s*, s:s}", "name", name, "file", l->file, "error",
+				 "no machine can be made of it");
+	return json_pack("{s:s, s:s, s:s, s:i, s:s}", "name", name, "model", l->machine->model,
+			 "isa", quipu_isa_name(l->machine->isa), "cpus", (int)l->machine->ncpus,
+			 "file", l->file);
 }
 
 static int list_machines(bool json)
@@ -103,7 +108,8 @@ static int list_machines(bool json)
 	if (!names || !names[0]) {
 		cli_machine_names_free(names);
 		json_decref(array);
-		return cli_error("no machines found; they lie beside the command or in QUIPU_MACHINE_PATH");
+		return cli_error(
+			"no machines found; they lie beside the command or in QUIPU_MACHINE_PATH");
 	}
 	if (!json)
 		printf("%-18s %5s  %-8s %s\n", "NAME", "CPUS", "ISA", "MODEL");
@@ -114,10 +120,11 @@ static int list_machines(bool json)
 		if (json)
 			json_array_append_new(array, json_listed(names[i], &l));
 		else if (l.machine)
-			printf("%-18s %5u  %-8s %s\n", names[i], l.machine->ncpus, quipu_isa_name(l.machine->isa),
-			       l.machine->model);
+			printf("%-18s %5u  %-8s %s\n", names[i], l.machine->ncpus,
+			       quipu_isa_name(l.machine->isa), l.machine->model);
 		else
-			printf("%-18s %5s  %-8s no machine; `quipu machine check %s` says why\n", names[i], "-", "-", names[i]);
+			printf("%-18s %5s  %-8s no machine; `quipu machine check %s` says why\n",
+			       names[i], "-", "-", names[i]);
 		quipu_machine_free(l.machine);
 		free(l.file);
 	}
@@ -159,19 +166,20 @@ static void show_cpus(const struct quipu_machine *m)
 		socket = c->socket;
 		cluster = c->cluster;
 		node = c->node;
-		while (i + n < m->ncpus && c[n].socket == socket && c[n].cluster == cluster && c[n].node == node &&
-		       c[n].core == c->core)
+		while (i + n < m->ncpus && c[n].socket == socket && c[n].cluster == cluster &&
+		       c[n].node == node && c[n].core == c->core)
 			n++;
-		printf("      core %-3u %s (%s %" PRIu64 "%s)\n", c->core, range_text(i, n, range, sizeof(range)),
-		       reg_word(m->isa), c->reg, n > 1 ? " ..." : "");
+		printf("      core %-3u %s (%s %" PRIu64 "%s)\n", c->core,
+		       range_text(i, n, range, sizeof(range)), reg_word(m->isa), c->reg,
+		       n > 1 ? " ..." : "");
 		i += n;
 	}
 }
 
 static bool same_geometry(const struct quipu_cache *a, const struct quipu_cache *b)
 {
-	return a->level == b->level && a->type == b->type && a->size == b->size && a->line == b->line &&
-	       a->sets == b->sets && a->ncpus == b->ncpus;
+	return a->level == b->level && a->type == b->type && a->size == b->size &&
+	       a->line == b->line && a->sets == b->sets && a->ncpus == b->ncpus;
 }
 
 /* How many caches are like @i; 0 when an earlier one stood for it already. */
@@ -200,7 +208,8 @@ static void show_caches(const struct quipu_machine *m)
 
 		if (!n)
 			continue;
-		printf("  %-4s %3u x %-8s %u-way, %u sets, lines of %u bytes; ", cache_name(c, name, sizeof(name)), n,
+		printf("  %-4s %3u x %-8s %u-way, %u sets, lines of %u bytes; ",
+		       cache_name(c, name, sizeof(name)), n,
 		       bytes_text(c->size, size, sizeof(size)), c->ways, c->sets, c->line);
 		if (n == 1)
 			printf("%s\n", range_text(c->first_cpu, c->ncpus, range, sizeof(range)));
@@ -216,7 +225,8 @@ static void show_memory(const struct quipu_machine *m)
 	char size[32];
 
 	for (size_t i = 0; i < m->nnodes; i++)
-		printf("  node %u  %s\n", m->nodes[i].id, bytes_text(m->nodes[i].memory_bytes, size, sizeof(size)));
+		printf("  node %u  %s\n", m->nodes[i].id,
+		       bytes_text(m->nodes[i].memory_bytes, size, sizeof(size)));
 }
 
 /* Words in lines of WIDTH columns. */
@@ -244,7 +254,8 @@ static void show_costs(const struct quipu_machine *m)
 	for (unsigned c = 0; c < QUIPU_INSN_CLASSES; c++) {
 		char word[48];
 
-		snprintf(word, sizeof(word), "%s %u%s", quipu_insn_class_name((enum quipu_insn_class)c), m->cost[c],
+		snprintf(word, sizeof(word), "%s %u%s",
+			 quipu_insn_class_name((enum quipu_insn_class)c), m->cost[c],
 			 c + 1 < QUIPU_INSN_CLASSES ? "," : "");
 		flow_word(&f, word);
 	}
@@ -296,8 +307,8 @@ static void show_group(const struct model_events *events, unsigned group)
 			if (generic_too(events, bare))
 				continue;
 			if (pmu != e->pmu) {
-				printf("%s%*s%s/.../:", f.column > f.indent ? "\n" : "", f.column > f.indent ? (int)f.indent : 0, "",
-				       e->pmu->name);
+				printf("%s%*s%s/.../:", f.column > f.indent ? "\n" : "",
+				       f.column > f.indent ? (int)f.indent : 0, "", e->pmu->name);
 				f.column = f.indent + (unsigned)strlen(e->pmu->name) + 6;
 			}
 			pmu = e->pmu;
@@ -327,8 +338,8 @@ static void show_events(const struct model_events *events, const char *machine, 
 	}
 }
 
-static int show_text(const struct model *model, const struct model_events *events, const char *file, const char *typed,
-		     bool verbose)
+static int show_text(const struct model *model, const struct model_events *events, const char *file,
+		     const char *typed, bool verbose)
 {
 	const struct quipu_machine *m = model->machine;
 	char hz[32], timebase[32];
@@ -336,7 +347,8 @@ static int show_text(const struct model *model, const struct model_events *event
 	printf("%s: %s\n", m->name, *m->model ? m->model : "no model name");
 	printf("  from %s\n", file);
 	heading("CPUs");
-	printf("  %u of %s at %s; ", m->ncpus, quipu_isa_name(m->isa), hertz_text(m->hz, hz, sizeof(hz)));
+	printf("  %u of %s at %s; ", m->ncpus, quipu_isa_name(m->isa),
+	       hertz_text(m->hz, hz, sizeof(hz)));
 	printf("kernel tick %u Hz", m->tick_hz);
 	if (m->timebase_hz)
 		printf("; time counter %s", hertz_text(m->timebase_hz, timebase, sizeof(timebase)));
@@ -346,8 +358,10 @@ static int show_text(const struct model *model, const struct model_events *event
 	show_caches(m);
 	heading("Memory");
 	show_memory(m);
-	heading(m->timing_full ? "Cycles (modelled): timing full, stalls and mispredictions added to the cost of a class" :
-		"Cycles (modelled): timing base, the cost of each instruction by its class");
+	heading(m->timing_full ? "Cycles (modelled): timing full, stalls and mispredictions added "
+				 "to the cost of a class"
+			       : "Cycles (modelled): timing base, the cost of each instruction by "
+				 "its class");
 	show_costs(m);
 	heading("PMUs");
 	quipu_system_describe(model->system, describe_line, NULL);
@@ -369,10 +383,12 @@ static json_t *json_cpus(const struct quipu_machine *m)
 	for (unsigned i = 0; i < m->ncpus; i++) {
 		const struct quipu_cpu *c = &m->cpus[i];
 
-		json_array_append_new(a, json_pack("{s:i, s:I, s:i, s:i, s:i, s:i, s:i, s:s}", "cpu", (int)c->number, "reg",
-						   (json_int_t)c->reg, "socket", (int)c->socket, "cluster",
-						   (int)c->cluster, "core", (int)c->core, "thread", (int)c->thread, "node",
-						   (int)c->node, "path", c->path));
+		json_array_append_new(a,
+				      json_pack("{s:i, s:I, s:i, s:i, s:i, s:i, s:i, s:s}", "cpu",
+						(int)c->number, "reg", (json_int_t)c->reg, "socket",
+						(int)c->socket, "cluster", (int)c->cluster, "core",
+						(int)c->core, "thread", (int)c->thread, "node",
+						(int)c->node, "path", c->path));
 	}
 	return a;
 }
@@ -385,10 +401,12 @@ static json_t *json_caches(const struct quipu_machine *m)
 		const struct quipu_cache *c = &m->caches[i];
 		char name[16];
 
-		json_array_append_new(a, json_pack("{s:s, s:I, s:i, s:i, s:i, s:i, s:i, s:s}", "name",
-						   cache_name(c, name, sizeof(name)), "size", (json_int_t)c->size, "line",
-						   (int)c->line, "sets", (int)c->sets, "ways", (int)c->ways, "first-cpu",
-						   (int)c->first_cpu, "cpus", (int)c->ncpus, "path", c->path));
+		json_array_append_new(a, json_pack("{s:s, s:I, s:i, s:i, s:i, s:i, s:i, s:s}",
+						   "name", cache_name(c, name, sizeof(name)),
+						   "size", (json_int_t)c->size, "line",
+						   (int)c->line, "sets", (int)c->sets, "ways",
+						   (int)c->ways, "first-cpu", (int)c->first_cpu,
+						   "cpus", (int)c->ncpus, "path", c->path));
 	}
 	return a;
 }
@@ -398,7 +416,8 @@ static json_t *json_costs(const struct quipu_machine *m)
 	json_t *o = json_object();
 
 	for (unsigned c = 0; c < QUIPU_INSN_CLASSES; c++)
-		json_object_set_new(o, quipu_insn_class_name((enum quipu_insn_class)c), json_integer(m->cost[c]));
+		json_object_set_new(o, quipu_insn_class_name((enum quipu_insn_class)c),
+				    json_integer(m->cost[c]));
 	return o;
 }
 
@@ -410,9 +429,10 @@ static json_t *json_events(const struct model_events *events)
 		const struct model_event *e = &events->items[i];
 
 		if (e->kind != EVENT_RAW)
-			json_array_append_new(a, json_pack("{s:s, s:s, s:s, s:s*}", "name", e->name, "kind",
-							   model_event_kind(e->kind), "class", model_event_label(e),
-							   "reason", e->unavailable));
+			json_array_append_new(a, json_pack("{s:s, s:s, s:s, s:s*}", "name", e->name,
+							   "kind", model_event_kind(e->kind),
+							   "class", model_event_label(e), "reason",
+							   e->unavailable));
 	}
 	return a;
 }
@@ -423,11 +443,13 @@ static int show_json(const struct model *model, const struct model_events *event
 	json_t *pmus = json_array(), *o;
 
 	quipu_system_describe(model->system, describe_json, pmus);
-	o = json_pack("{s:s, s:s, s:s, s:s, s:I, s:I, s:i, s:s, s:I, s:o, s:o, s:o, s:o, s:o}", "name", m->name, "model",
-		      m->model, "file", file, "isa", quipu_isa_name(m->isa), "hz", (json_int_t)m->hz, "timebase-hz",
+	o = json_pack("{s:s, s:s, s:s, s:s, s:I, s:I, s:i, s:s, s:I, s:o, s:o, s:o, s:o, s:o}",
+		      "name", m->name, "model", m->model, "file", file, "isa",
+		      quipu_isa_name(m->isa), "hz", (json_int_t)m->hz, "timebase-hz",
 		      (json_int_t)m->timebase_hz, "tick-hz", (int)m->tick_hz, "timing",
-		      m->timing_full ? "full" : "base", "memory", (json_int_t)m->memory_bytes, "cpus", json_cpus(m),
-		      "caches", json_caches(m), "costs", json_costs(m), "pmus", pmus, "events", json_events(events));
+		      m->timing_full ? "full" : "base", "memory", (json_int_t)m->memory_bytes,
+		      "cpus", json_cpus(m), "caches", json_caches(m), "costs", json_costs(m),
+		      "pmus", pmus, "events", json_events(events));
 	if (!o)
 		return cli_error("out of memory");
 	json_dumpf(o, stdout, JSON_INDENT(1) | JSON_PRESERVE_ORDER);
@@ -457,7 +479,8 @@ static int show(const char *name, bool verbose, bool json)
 		cli_error("out of memory");
 		goto out;
 	}
-	status = json ? show_json(&model, &events, file) : show_text(&model, &events, file, name, verbose);
+	status = json ? show_json(&model, &events, file)
+		      : show_text(&model, &events, file, name, verbose);
 	model_events_free(&events);
 out:
 	model_close(&model);
@@ -474,7 +497,8 @@ static bool spoken_of(const struct quipu_notes *notes, const char *path)
 	size_t n = strlen(path);
 
 	for (size_t i = 0; i < notes->n; i++)
-		if (!strncmp(notes->items[i].path, path, n) && strchr("/:", notes->items[i].path[n]))
+		if (!strncmp(notes->items[i].path, path, n) &&
+		    strchr("/:", notes->items[i].path[n]))
 			return true; /* strchr finds the end of the string as well */
 	return false;
 }
@@ -493,8 +517,8 @@ static void note_rooms(const struct model *model, struct quipu_notes *notes)
 
 			for (; node >= 0; node = fdt_node_offset_by_compatible(fdt, node, *word))
 				if (!fdt_get_path(fdt, node, path, sizeof(path)))
-					quipu_note(notes, QUIPU_NOTE_UNDERSTOOD, path, "%s, by platform %s", *word,
-						   (*p)->name);
+					quipu_note(notes, QUIPU_NOTE_UNDERSTOOD, path,
+						   "%s, by platform %s", *word, (*p)->name);
 		}
 	}
 }
@@ -502,7 +526,8 @@ static void note_rooms(const struct model *model, struct quipu_notes *notes)
 /* Nodes of every tree that describe no hardware. */
 static bool formal(const char *name)
 {
-	static const char *const names[] = {"aliases", "chosen", "__symbols__", "__fixups__", "__local_fixups__"};
+	static const char *const names[] = {"aliases", "chosen", "__symbols__", "__fixups__",
+					    "__local_fixups__"};
 
 	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
 		if (!strcmp(name, names[i]))
@@ -515,7 +540,8 @@ static unsigned nodes_below(const void *fdt, int node)
 	unsigned n = 0;
 	int depth = 0;
 
-	for (int at = fdt_next_node(fdt, node, &depth); at >= 0 && depth > 0; at = fdt_next_node(fdt, at, &depth))
+	for (int at = fdt_next_node(fdt, node, &depth); at >= 0 && depth > 0;
+	     at = fdt_next_node(fdt, at, &depth))
 		n++;
 	return n;
 }
@@ -537,16 +563,19 @@ static void note_ignored(const struct model *model, struct quipu_notes *notes)
 		if (!name || formal(name) || spoken_of(notes, path))
 			continue;
 		if (below)
-			quipu_note(notes, QUIPU_NOTE_IGNORED, path, "not used by any platform, with %u node%s below", below,
+			quipu_note(notes, QUIPU_NOTE_IGNORED, path,
+				   "not used by any platform, with %u node%s below", below,
 				   below == 1 ? "" : "s");
 		else
-			quipu_note(notes, QUIPU_NOTE_IGNORED, path, "not used by any platform%s%s%s",
-				   compatible ? " (" : "", compatible ? compatible : "", compatible ? ")" : "");
+			quipu_note(notes, QUIPU_NOTE_IGNORED, path,
+				   "not used by any platform%s%s%s", compatible ? " (" : "",
+				   compatible ? compatible : "", compatible ? ")" : "");
 	}
 }
 
-static const char *const kind_name[] = {
-	[QUIPU_NOTE_UNDERSTOOD] = "understood", [QUIPU_NOTE_IGNORED] = "ignored", [QUIPU_NOTE_WRONG] = "wrong"};
+static const char *const kind_name[] = {[QUIPU_NOTE_UNDERSTOOD] = "understood",
+					[QUIPU_NOTE_IGNORED] = "ignored",
+					[QUIPU_NOTE_WRONG] = "wrong"};
 
 static void check_text(const char *file, const struct quipu_notes *notes, bool made)
 {
@@ -561,8 +590,9 @@ static void check_text(const char *file, const struct quipu_notes *notes, bool m
 			if ((int)n->kind != kind)
 				continue;
 			count[kind]++;
-			printf("  %s%-10s%s  %s%s%s\n", cli_colour() ? colour[kind] : "", kind_name[kind],
-			       cli_colour() ? "\x1b[0m" : "", n->path, *n->path ? ": " : "", n->text);
+			printf("  %s%-10s%s  %s%s%s\n", cli_colour() ? colour[kind] : "",
+			       kind_name[kind], cli_colour() ? "\x1b[0m" : "", n->path,
+			       *n->path ? ": " : "", n->text);
 		}
 	printf("%s: %zu understood, %zu ignored, %zu wrong%s\n", file, count[0], count[1], count[2],
 	       made ? "" : "; no machine can be made of it");
@@ -573,8 +603,9 @@ static void check_json(const char *file, const struct quipu_notes *notes, bool m
 	json_t *a = json_array(), *o;
 
 	for (size_t i = 0; i < notes->n; i++)
-		json_array_append_new(a, json_pack("{s:s, s:s, s:s}", "kind", kind_name[notes->items[i].kind], "path",
-						   notes->items[i].path, "text", notes->items[i].text));
+		json_array_append_new(
+			a, json_pack("{s:s, s:s, s:s}", "kind", kind_name[notes->items[i].kind],
+				     "path", notes->items[i].path, "text", notes->items[i].text));
 	o = json_pack("{s:s, s:b, s:o}", "file", file, "machine", made, "notes", a);
 	json_dumpf(o, stdout, JSON_INDENT(1) | JSON_PRESERVE_ORDER);
 	putchar('\n');
@@ -592,10 +623,12 @@ static void note_pmus(const struct model *model, struct quipu_notes *notes)
 		if (pmus[i]->context == QUIPU_CONTEXT_SOFTWARE)
 			continue;
 		hardware++;
-		quipu_note(notes, QUIPU_NOTE_UNDERSTOOD, "", "PMU \"%s\", type %d", pmus[i]->name, pmus[i]->type);
+		quipu_note(notes, QUIPU_NOTE_UNDERSTOOD, "", "PMU \"%s\", type %d", pmus[i]->name,
+			   pmus[i]->type);
 	}
 	if (!hardware)
-		quipu_note(notes, QUIPU_NOTE_IGNORED, "", "no PMU that a platform knows: only software events can be counted");
+		quipu_note(notes, QUIPU_NOTE_IGNORED, "",
+			   "no PMU that a platform knows: only software events can be counted");
 }
 
 static int check(const char *name, bool json)
@@ -627,8 +660,11 @@ static int check(const char *name, bool json)
 
 int cmd_machine(int argc, char **argv)
 {
-	static const struct option longs[] = {{"json", no_argument, NULL, 'j'}, {"verbose", no_argument, NULL, 'v'},
-					      {"machine", required_argument, NULL, 'm'}, {"help", no_argument, NULL, 'h'}, {0}};
+	static const struct option longs[] = {{"json", no_argument, NULL, 'j'},
+					      {"verbose", no_argument, NULL, 'v'},
+					      {"machine", required_argument, NULL, 'm'},
+					      {"help", no_argument, NULL, 'h'},
+					      {0}};
 	bool json = false, verbose = false;
 	const char *machine = NULL, *what;
 	int c;
@@ -649,7 +685,8 @@ int cmd_machine(int argc, char **argv)
 			fputs(usage, stdout);
 			return 0;
 		default:
-			return cli_error("machine: option '%s' is not known, or lacks its value; `quipu machine --help`",
+			return cli_error("machine: option '%s' is not known, or lacks its value; "
+					 "`quipu machine --help`",
 					 argv[optind - 1]);
 		}
 	}
@@ -663,6 +700,7 @@ int cmd_machine(int argc, char **argv)
 	if (strcmp(what, "show") && strcmp(what, "check"))
 		return cli_error("machine: '%s' is none of list, show, check", what);
 	if (!machine)
-		return cli_error("machine %s: which one? `quipu machine list` names the shipped ones", what);
+		return cli_error(
+			"machine %s: which one? `quipu machine list` names the shipped ones", what);
 	return strcmp(what, "show") ? check(machine, json) : show(machine, verbose, json);
 }

@@ -53,7 +53,8 @@ int model_open(struct model *model, struct quipu_machine *machine, struct quipu_
 {
 	struct quipu_system_config config = {.paranoid = -1};
 
-	*model = (struct model){.machine = machine, .signals = quipu_manual_signals_new(machine->ncpus)};
+	*model = (struct model){.machine = machine,
+				.signals = quipu_manual_signals_new(machine->ncpus)};
 	if (!model->signals) {
 		quipu_note(notes, QUIPU_NOTE_WRONG, "", "out of memory");
 		model_close(model);
@@ -61,7 +62,8 @@ int model_open(struct model *model, struct quipu_machine *machine, struct quipu_
 	}
 	for (quipu_signal s = 1; s < QUIPU_NAMED_SIGNALS; s++)
 		quipu_manual_signals_set_has(model->signals, s, session_counts(s));
-	model->system = quipu_system_new(machine, quipu_manual_signals_base(model->signals), &config, notes);
+	model->system = quipu_system_new(machine, quipu_manual_signals_base(model->signals),
+					 &config, notes);
 	if (!model->system) {
 		model_close(model);
 		return -EINVAL;
@@ -93,13 +95,17 @@ static struct model_event *append(struct model_events *list, enum event_kind kin
 /* Open it on CPU 0, as `perf stat -a` would, to learn what it counts or why it cannot be had. */
 static int probe(const struct model *model, struct model_event *e)
 {
-	const struct quipu_caller caller = {.pid = getpid(), .tid = getpid(), .perfmon = true, .ipc_lock = true};
-	struct quipu_attr attr = {.type = e->type, .size = sizeof(attr), .config = e->config,
+	const struct quipu_caller caller = {
+		.pid = getpid(), .tid = getpid(), .perfmon = true, .ipc_lock = true};
+	struct quipu_attr attr = {.type = e->type,
+				  .size = sizeof(attr),
+				  .config = e->config,
 				  .flags = QUIPU_ATTR_DISABLED};
 	struct quipu_event *event = NULL;
 	struct quipu_pmu *pmu;
 	uint32_t size = 0;
-	int err = quipu_event_open(model->core, &caller, &attr, sizeof(attr), -1, 0, NULL, 0, &size, &event);
+	int err = quipu_event_open(model->core, &caller, &attr, sizeof(attr), -1, 0, NULL, 0, &size,
+				   &event);
 
 	if (err) {
 		const char *why = quipu_core_last_reason(model->core);
@@ -121,7 +127,8 @@ static int probe(const struct model *model, struct model_event *e)
 	return 0;
 }
 
-static int add_generic(const struct model *model, struct model_events *list, enum event_kind kind, uint32_t want)
+static int add_generic(const struct model *model, struct model_events *list, enum event_kind kind,
+		       uint32_t want)
 {
 	const char *name, *alias;
 	uint64_t config;
@@ -144,7 +151,8 @@ static int add_generic(const struct model *model, struct model_events *list, enu
 			return -ENOMEM;
 		if (kind == EVENT_SOFTWARE && config < COUNT(software)) {
 			e->desc = software[config].desc;
-			if (software[config].unavailable && !(e->unavailable = strdup(software[config].unavailable)))
+			if (software[config].unavailable &&
+			    !(e->unavailable = strdup(software[config].unavailable)))
 				return -ENOMEM;
 		}
 	}
@@ -179,8 +187,10 @@ static int add_raw(struct model_events *list, const struct quipu_pmu *pmu)
 	char terms[512] = "";
 	size_t len = 0;
 
-	for (const struct quipu_pmu_format *f = pmu->formats; f && f->name && len < sizeof(terms) - 64; f++)
-		len += (size_t)snprintf(terms + len, sizeof(terms) - len, "%s%.48s=N", len ? "," : "", f->name);
+	for (const struct quipu_pmu_format *f = pmu->formats;
+	     f && f->name && len < sizeof(terms) - 64; f++)
+		len += (size_t)snprintf(terms + len, sizeof(terms) - len, "%s%.48s=N",
+					len ? "," : "", f->name);
 	if (!len)
 		return 0;
 	e = append(list, EVENT_RAW);
@@ -244,7 +254,8 @@ const char *model_event_label(const struct model_event *e)
 
 const char *model_event_kind(enum event_kind kind)
 {
-	static const char *const name[EVENT_KINDS] = {"hardware", "software", "cache", "pmu", "raw"};
+	static const char *const name[EVENT_KINDS] = {"hardware", "software", "cache", "pmu",
+						      "raw"};
 
 	return name[kind];
 }

@@ -34,7 +34,8 @@ static const char *const prefix[] = {
 };
 
 /* <prefix><what>; 0 when absent, UINT64_MAX when it is no number. */
-static uint64_t field(const struct dt *dt, uint32_t node, enum quipu_cache_type type, const char *what)
+static uint64_t field(const struct dt *dt, uint32_t node, enum quipu_cache_type type,
+		      const char *what)
 {
 	char name[32];
 	uint64_t v = 0;
@@ -47,7 +48,8 @@ static uint64_t field(const struct dt *dt, uint32_t node, enum quipu_cache_type 
 	return err ? UINT64_MAX : v;
 }
 
-static const char *geometry(const struct dt *dt, uint32_t node, enum quipu_cache_type type, struct quipu_cache *c)
+static const char *geometry(const struct dt *dt, uint32_t node, enum quipu_cache_type type,
+			    struct quipu_cache *c)
 {
 	uint64_t line = field(dt, node, type, "line-size"), sets = field(dt, node, type, "sets");
 	uint64_t latency = 0;
@@ -96,7 +98,8 @@ static int append(struct builder *b, const struct quipu_cache *c)
 }
 
 /* @cpu uses the cache of @type that @node describes; made when it is met first, and again where its CPUs have a gap. */
-static int use(struct builder *b, unsigned cpu, uint32_t node, enum quipu_cache_type type, unsigned level)
+static int use(struct builder *b, unsigned cpu, uint32_t node, enum quipu_cache_type type,
+	       unsigned level)
 {
 	int *tag = &b->dt->nodes[node].cache[type];
 	struct quipu_cache c = {.level = level, .type = type, .first_cpu = cpu, .ncpus = 1};
@@ -115,12 +118,17 @@ static int use(struct builder *b, unsigned cpu, uint32_t node, enum quipu_cache_
 		if (have->first_cpu + have->ncpus > cpu)
 			return 0; /* a thread of the same node */
 		dt_note(b->dt, QUIPU_NOTE_IGNORED, node, NULL,
-			"the CPUs that share this cache are not neighbours: CPU %u starts another one", cpu);
+			"the CPUs that share this cache are not neighbours: CPU %u starts another "
+			"one",
+			cpu);
 	}
 	wrong = geometry(b->dt, node, type, &c);
 	if (wrong) {
-		dt_note(b->dt, QUIPU_NOTE_WRONG, node, type == QUIPU_CACHE_UNIFIED ? "cache-size" :
-			type == QUIPU_CACHE_DATA ? "d-cache-size" : "i-cache-size", "%s; the cache is left out", wrong);
+		dt_note(b->dt, QUIPU_NOTE_WRONG, node,
+			type == QUIPU_CACHE_UNIFIED ? "cache-size"
+			: type == QUIPU_CACHE_DATA  ? "d-cache-size"
+						    : "i-cache-size",
+			"%s; the cache is left out", wrong);
 		*tag = -1;
 		return 0;
 	}
@@ -175,7 +183,8 @@ static int walk(struct builder *b, unsigned cpu, uint32_t node)
 		dt_number(b->dt->fdt, b->dt->nodes[node].offset, "cache-level", &said);
 		if (said <= level || said > MAX_LEVEL) {
 			dt_note(b->dt, QUIPU_NOTE_WRONG, node, "cache-level",
-				"the level does not grow from %u towards memory (at most %u); caches above are left out",
+				"the level does not grow from %u towards memory (at most %u); "
+				"caches above are left out",
 				level, MAX_LEVEL);
 			break;
 		}
@@ -188,7 +197,8 @@ static int walk(struct builder *b, unsigned cpu, uint32_t node)
 static int by_level(const void *a, const void *b)
 {
 	const struct quipu_cache *x = a, *y = b;
-	static const int order[] = {[QUIPU_CACHE_INSTRUCTION] = 1, [QUIPU_CACHE_DATA] = 0, [QUIPU_CACHE_UNIFIED] = 2};
+	static const int order[] = {
+		[QUIPU_CACHE_INSTRUCTION] = 1, [QUIPU_CACHE_DATA] = 0, [QUIPU_CACHE_UNIFIED] = 2};
 
 	if (x->level != y->level)
 		return x->level < y->level ? -1 : 1;

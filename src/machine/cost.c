@@ -14,32 +14,19 @@ static const struct {
 	const char *name;
 	uint16_t cycles;
 } class[QUIPU_INSN_CLASSES] = {
-	[QUIPU_INSN_ALU] = {"alu", 1},
-	[QUIPU_INSN_MUL] = {"mul", 3},
-	[QUIPU_INSN_DIV] = {"div", 20},
-	[QUIPU_INSN_LOAD] = {"load", 1},
-	[QUIPU_INSN_STORE] = {"store", 1},
-	[QUIPU_INSN_AMO] = {"amo", 8},
-	[QUIPU_INSN_LR] = {"lr", 8},
-	[QUIPU_INSN_SC] = {"sc", 8},
-	[QUIPU_INSN_FLOAD] = {"fload", 1},
-	[QUIPU_INSN_FSTORE] = {"fstore", 1},
-	[QUIPU_INSN_FADD] = {"fadd", 4},
-	[QUIPU_INSN_FMUL] = {"fmul", 4},
-	[QUIPU_INSN_FMA] = {"fma", 4},
-	[QUIPU_INSN_FDIV] = {"fdiv", 18},
-	[QUIPU_INSN_FOTHER] = {"fother", 4},
-	[QUIPU_INSN_VECTOR] = {"vector", 1},
-	[QUIPU_INSN_BRANCH] = {"branch", 1},
-	[QUIPU_INSN_JUMP] = {"jump", 1},
-	[QUIPU_INSN_CALL] = {"call", 1},
-	[QUIPU_INSN_IJUMP] = {"ijump", 1},
-	[QUIPU_INSN_ICALL] = {"icall", 1},
-	[QUIPU_INSN_RET] = {"ret", 1},
-	[QUIPU_INSN_CRET] = {"cret", 1},
-	[QUIPU_INSN_CSR] = {"csr", 1},
-	[QUIPU_INSN_FENCE] = {"fence", 1},
-	[QUIPU_INSN_SYSTEM] = {"system", 1},
+	[QUIPU_INSN_ALU] = {"alu", 1},	     [QUIPU_INSN_MUL] = {"mul", 3},
+	[QUIPU_INSN_DIV] = {"div", 20},	     [QUIPU_INSN_LOAD] = {"load", 1},
+	[QUIPU_INSN_STORE] = {"store", 1},   [QUIPU_INSN_AMO] = {"amo", 8},
+	[QUIPU_INSN_LR] = {"lr", 8},	     [QUIPU_INSN_SC] = {"sc", 8},
+	[QUIPU_INSN_FLOAD] = {"fload", 1},   [QUIPU_INSN_FSTORE] = {"fstore", 1},
+	[QUIPU_INSN_FADD] = {"fadd", 4},     [QUIPU_INSN_FMUL] = {"fmul", 4},
+	[QUIPU_INSN_FMA] = {"fma", 4},	     [QUIPU_INSN_FDIV] = {"fdiv", 18},
+	[QUIPU_INSN_FOTHER] = {"fother", 4}, [QUIPU_INSN_VECTOR] = {"vector", 1},
+	[QUIPU_INSN_BRANCH] = {"branch", 1}, [QUIPU_INSN_JUMP] = {"jump", 1},
+	[QUIPU_INSN_CALL] = {"call", 1},     [QUIPU_INSN_IJUMP] = {"ijump", 1},
+	[QUIPU_INSN_ICALL] = {"icall", 1},   [QUIPU_INSN_RET] = {"ret", 1},
+	[QUIPU_INSN_CRET] = {"cret", 1},     [QUIPU_INSN_CSR] = {"csr", 1},
+	[QUIPU_INSN_FENCE] = {"fence", 1},   [QUIPU_INSN_SYSTEM] = {"system", 1},
 	[QUIPU_INSN_TRAP] = {"trap", 1},
 };
 
@@ -66,7 +53,8 @@ void costs_read(struct quipu_machine *m, struct dt *dt, uint32_t node)
 		if (err == -ENOENT)
 			continue;
 		if (err || v < 1 || v > QUIPU_MAX_COST) {
-			dt_note(dt, QUIPU_NOTE_WRONG, node, name, "a cost is one number of 1 to %u cycles; it stays %u",
+			dt_note(dt, QUIPU_NOTE_WRONG, node, name,
+				"a cost is one number of 1 to %u cycles; it stays %u",
 				QUIPU_MAX_COST, m->cost[c]);
 			continue;
 		}

@@ -37,7 +37,8 @@ static void note_broken(const void *fdt, int err, struct quipu_notes *notes)
 		offset = next;
 	}
 	name = last >= 0 ? fdt_get_name(fdt, last, NULL) : NULL;
-	quipu_note(notes, QUIPU_NOTE_WRONG, "", "broken device tree (%s) near byte %d of its structure block, in node '%.*s'",
+	quipu_note(notes, QUIPU_NOTE_WRONG, "",
+		   "broken device tree (%s) near byte %d of its structure block, in node '%.*s'",
 		   fdt_strerror(err), offset, PATH_NAME, name && *name ? name : "/");
 }
 
@@ -48,24 +49,27 @@ static int check_header(const void *blob, size_t len, struct quipu_notes *notes)
 	uint32_t total;
 
 	if (len < FDT_HEADER_BYTES) {
-		quipu_note(notes, QUIPU_NOTE_WRONG, "", "%zu bytes are no device tree: its header alone has %u", len,
+		quipu_note(notes, QUIPU_NOTE_WRONG, "",
+			   "%zu bytes are no device tree: its header alone has %u", len,
 			   FDT_HEADER_BYTES);
 		return -EINVAL;
 	}
 	if (bits_be32(b) != FDT_MAGIC) {
 		quipu_note(notes, QUIPU_NOTE_WRONG, "",
-			   "no flattened device tree: it starts with %02x %02x %02x %02x, not d0 0d fe ed", b[0], b[1],
-			   b[2], b[3]);
+			   "no flattened device tree: it starts with %02x %02x %02x %02x, not d0 "
+			   "0d fe ed",
+			   b[0], b[1], b[2], b[3]);
 		return -EINVAL;
 	}
 	total = bits_be32(b + 4);
 	if (total > len) {
-		quipu_note(notes, QUIPU_NOTE_WRONG, "", "truncated: the header promises %u bytes, there are %zu", total,
-			   len);
+		quipu_note(notes, QUIPU_NOTE_WRONG, "",
+			   "truncated: the header promises %u bytes, there are %zu", total, len);
 		return -EINVAL;
 	}
 	if (total < FDT_HEADER_BYTES || total > QUIPU_MAX_TREE) {
-		quipu_note(notes, QUIPU_NOTE_WRONG, "", "the header promises %u bytes; a tree has %u to %u", total,
+		quipu_note(notes, QUIPU_NOTE_WRONG, "",
+			   "the header promises %u bytes; a tree has %u to %u", total,
 			   FDT_HEADER_BYTES, QUIPU_MAX_TREE);
 		return -EINVAL;
 	}
@@ -88,10 +92,12 @@ void *dt_copy(const void *blob, size_t len, size_t *size, struct quipu_notes *no
 		quipu_note(notes, QUIPU_NOTE_WRONG, "", "out of memory");
 		goto fail;
 	}
-	memcpy(raw, blob, total); /* aligned, and private: nobody changes it between check and use */
+	memcpy(raw, blob,
+	       total); /* aligned, and private: nobody changes it between check and use */
 	err = fdt_check_header(raw);
 	if (err) {
-		quipu_note(notes, QUIPU_NOTE_WRONG, "", "broken header of the device tree: %s", fdt_strerror(err));
+		quipu_note(notes, QUIPU_NOTE_WRONG, "", "broken header of the device tree: %s",
+			   fdt_strerror(err));
 		goto fail;
 	}
 	err = fdt_check_full(raw, total);
@@ -103,11 +109,13 @@ void *dt_copy(const void *blob, size_t len, size_t *size, struct quipu_notes *no
 	if (!err)
 		err = fdt_pack(fdt);
 	if (err) {
-		quipu_note(notes, QUIPU_NOTE_WRONG, "", "the device tree cannot be rewritten: %s", fdt_strerror(err));
+		quipu_note(notes, QUIPU_NOTE_WRONG, "", "the device tree cannot be rewritten: %s",
+			   fdt_strerror(err));
 		goto fail;
 	}
 	if (len > total)
-		quipu_note(notes, QUIPU_NOTE_IGNORED, "", "%zu bytes behind the end of the tree", len - total);
+		quipu_note(notes, QUIPU_NOTE_IGNORED, "", "%zu bytes behind the end of the tree",
+			   len - total);
 	free(raw);
 	*size = fdt_totalsize(fdt);
 	return fdt;
@@ -140,8 +148,8 @@ static int index_phandles(struct dt *dt)
 		uint32_t node = dt->by_phandle[i], same = dt->by_phandle[i - 1];
 
 		if (dt->nodes[node].phandle == dt->nodes[same].phandle) {
-			dt_note(dt, QUIPU_NOTE_WRONG, node, "phandle", "0x%x is the phandle of another node too",
-				dt->nodes[node].phandle);
+			dt_note(dt, QUIPU_NOTE_WRONG, node, "phandle",
+				"0x%x is the phandle of another node too", dt->nodes[node].phandle);
 			break; /* one such note tells the story */
 		}
 	}
@@ -153,7 +161,8 @@ static uint32_t count_nodes(const void *fdt)
 	uint32_t n = 0;
 	int depth = 0;
 
-	for (int at = fdt_next_node(fdt, -1, &depth); at >= 0 && depth >= 0; at = fdt_next_node(fdt, at, &depth))
+	for (int at = fdt_next_node(fdt, -1, &depth); at >= 0 && depth >= 0;
+	     at = fdt_next_node(fdt, at, &depth))
 		n++;
 	return n;
 }
@@ -168,15 +177,18 @@ int dt_index(struct dt *dt, const void *fdt, struct quipu_notes *notes)
 	if (!dt->nodes || !dt->n)
 		return -ENOMEM;
 	/* fdt_next_node counts depth from the root, which it enters at 1 when it starts in front of it */
-	for (int at = fdt_next_node(fdt, -1, &depth); at >= 0 && depth >= 1; at = fdt_next_node(fdt, at, &depth), n++) {
+	for (int at = fdt_next_node(fdt, -1, &depth); at >= 0 && depth >= 1;
+	     at = fdt_next_node(fdt, at, &depth), n++) {
 		struct dt_node *node = &dt->nodes[n];
 
 		if (depth > DT_MAX_DEPTH) {
-			quipu_note(notes, QUIPU_NOTE_WRONG, "", "nodes are nested more than %d deep", DT_MAX_DEPTH);
+			quipu_note(notes, QUIPU_NOTE_WRONG, "",
+				   "nodes are nested more than %d deep", DT_MAX_DEPTH);
 			return -EINVAL;
 		}
 		open[depth] = n;
-		*node = (struct dt_node){.offset = at, .next = n + 1, .phandle = fdt_get_phandle(fdt, at)};
+		*node = (struct dt_node){
+			.offset = at, .next = n + 1, .phandle = fdt_get_phandle(fdt, at)};
 		node->parent = depth > 1 ? open[depth - 1] : DT_NONE;
 		node->name = fdt_get_name(fdt, at, NULL);
 		if (!node->name)
@@ -250,7 +262,8 @@ char *dt_path(const struct dt *dt, uint32_t node)
 
 	if (!path)
 		return NULL;
-	for (uint32_t i = node; i != DT_NONE && dt->nodes[i].parent != DT_NONE; i = dt->nodes[i].parent)
+	for (uint32_t i = node; i != DT_NONE && dt->nodes[i].parent != DT_NONE;
+	     i = dt->nodes[i].parent)
 		chain[n++] = i;
 	while (n--) {
 		const char *name = dt->nodes[chain[n]].name;
@@ -265,7 +278,8 @@ char *dt_path(const struct dt *dt, uint32_t node)
 	return path;
 }
 
-void dt_note(const struct dt *dt, enum quipu_note_kind kind, uint32_t node, const char *property, const char *fmt, ...)
+void dt_note(const struct dt *dt, enum quipu_note_kind kind, uint32_t node, const char *property,
+	     const char *fmt, ...)
 {
 	char *path = dt_path(dt, node), *where = NULL, *text = NULL;
 	va_list ap;
@@ -274,7 +288,8 @@ void dt_note(const struct dt *dt, enum quipu_note_kind kind, uint32_t node, cons
 	if (vasprintf(&text, fmt, ap) < 0)
 		text = NULL;
 	va_end(ap);
-	if (asprintf(&where, "%s%s%s", path ? path : "", property ? ":" : "", property ? property : "") < 0)
+	if (asprintf(&where, "%s%s%s", path ? path : "", property ? ":" : "",
+		     property ? property : "") < 0)
 		where = NULL;
 	quipu_note(dt->notes, kind, where, "%s", text ? text : fmt);
 	free(path);

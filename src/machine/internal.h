@@ -18,7 +18,8 @@ struct dt_node {
 	uint32_t next;	 /* index behind the subtree */
 	uint32_t phandle;
 	const char *name; /* in the tree */
-	int cache[3];	  /* cache.c: per enum quipu_cache_type, 1 + the last cache made of this node; -1: wrong */
+	int cache
+		[3]; /* cache.c: per enum quipu_cache_type, 1 + the last cache made of this node; -1: wrong */
 };
 
 struct dt {
@@ -44,8 +45,8 @@ uint32_t dt_by_phandle(const struct dt *, uint32_t phandle);
 /* dt_path - "/cpus/cpu@0"; the caller frees it. NULL when out of memory. */
 char *dt_path(const struct dt *, uint32_t node);
 /* A note about a node (and its property, if not NULL). */
-void dt_note(const struct dt *, enum quipu_note_kind, uint32_t node, const char *property, const char *fmt, ...)
-	__attribute__((format(printf, 5, 6)));
+void dt_note(const struct dt *, enum quipu_note_kind, uint32_t node, const char *property,
+	     const char *fmt, ...) __attribute__((format(printf, 5, 6)));
 
 /* dt_number - a property of one or two cells. 0, -ENOENT (absent), -EINVAL (another length). */
 int dt_number(const void *fdt, int offset, const char *name, uint64_t *value);

@@ -89,14 +89,16 @@ static int isa_of(const void *fdt, int offset)
 	for (size_t i = 0; i < sizeof(isa_mark) / sizeof(isa_mark[0]); i++) {
 		if (isa_mark[i].property && fdt_getprop(fdt, offset, isa_mark[i].property, NULL))
 			return (int)isa_mark[i].isa;
-		if (isa_mark[i].compatible && list_starts(fdt, offset, "compatible", isa_mark[i].compatible))
+		if (isa_mark[i].compatible &&
+		    list_starts(fdt, offset, "compatible", isa_mark[i].compatible))
 			return (int)isa_mark[i].isa;
 	}
 	return -1;
 }
 
 /* A property of the machine: on /cpus or, if it is not there, on the root. *node is where it was found. */
-static const void *machine_property(const struct dt *dt, uint32_t cpus, const char *name, uint32_t *node)
+static const void *machine_property(const struct dt *dt, uint32_t cpus, const char *name,
+				    uint32_t *node)
 {
 	const void *p = fdt_getprop(dt->fdt, dt->nodes[cpus].offset, name, NULL);
 
@@ -118,20 +120,21 @@ static bool usable(struct quipu_machine *m, const struct dt *dt, uint32_t node, 
 	}
 	if (have < 0) {
 		dt_note(dt, QUIPU_NOTE_WRONG, node, "compatible",
-			"of no known instruction set; quipu,isa on /cpus names it (riscv64, ppc64le, sparc64, x86_64)");
+			"of no known instruction set; quipu,isa on /cpus names it (riscv64, "
+			"ppc64le, sparc64, x86_64)");
 		return false;
 	}
 	base = dt_string(dt->fdt, offset, "riscv,isa-base");
 	if (!base)
 		base = dt_string(dt->fdt, offset, "riscv,isa");
 	if (have == QUIPU_ISA_RISCV64 && base && strncmp(base, "rv64", 4)) {
-		dt_note(dt, QUIPU_NOTE_WRONG, node, "riscv,isa", "\"%.16s\" is no rv64; other widths are not modelled",
-			base);
+		dt_note(dt, QUIPU_NOTE_WRONG, node, "riscv,isa",
+			"\"%.16s\" is no rv64; other widths are not modelled", base);
 		return false;
 	}
 	if (m->ncpus && (int)m->isa != have) {
-		dt_note(dt, QUIPU_NOTE_WRONG, node, NULL, "is %s in a machine of %s", quipu_isa_name((enum quipu_isa)have),
-			quipu_isa_name(m->isa));
+		dt_note(dt, QUIPU_NOTE_WRONG, node, NULL, "is %s in a machine of %s",
+			quipu_isa_name((enum quipu_isa)have), quipu_isa_name(m->isa));
 		return false;
 	}
 	m->isa = (enum quipu_isa)have;
@@ -153,12 +156,14 @@ static unsigned threads_of(const struct dt *dt, uint32_t node, int address_cells
 		p = fdt_getprop(dt->fdt, offset, name, &len);
 	}
 	if (!p || len < width || len % width) {
-		dt_note(dt, QUIPU_NOTE_WRONG, node, name, "does not number the CPU (cells of %d bytes expected)", width);
+		dt_note(dt, QUIPU_NOTE_WRONG, node, name,
+			"does not number the CPU (cells of %d bytes expected)", width);
 		return 0;
 	}
 	n = (unsigned)(len / width);
 	if (n > MAX_THREADS) {
-		dt_note(dt, QUIPU_NOTE_WRONG, node, name, "%u threads in one node; at most %u", n, MAX_THREADS);
+		dt_note(dt, QUIPU_NOTE_WRONG, node, name, "%u threads in one node; at most %u", n,
+			MAX_THREADS);
 		return 0;
 	}
 	for (unsigned i = 0; i < n; i++)
@@ -166,7 +171,8 @@ static unsigned threads_of(const struct dt *dt, uint32_t node, int address_cells
 	return n;
 }
 
-static int add_cpu(struct quipu_machine *m, const struct dt *dt, uint32_t node, uint64_t reg, uint32_t **cpu_node)
+static int add_cpu(struct quipu_machine *m, const struct dt *dt, uint32_t node, uint64_t reg,
+		   uint32_t **cpu_node)
 {
 	struct quipu_cpu *cpus;
 	uint32_t *nodes;
@@ -188,8 +194,10 @@ static int add_cpu(struct quipu_machine *m, const struct dt *dt, uint32_t node, 
 			return -ENOMEM;
 	}
 	(*cpu_node)[m->ncpus] = node;
-	m->cpus[m->ncpus] = (struct quipu_cpu){
-		.number = m->ncpus, .reg = reg, .offset = dt->nodes[node].offset, .path = dt_path(dt, node)};
+	m->cpus[m->ncpus] = (struct quipu_cpu){.number = m->ncpus,
+					       .reg = reg,
+					       .offset = dt->nodes[node].offset,
+					       .path = dt_path(dt, node)};
 	return m->cpus[m->ncpus++].path ? 0 : -ENOMEM;
 }
 
@@ -213,7 +221,8 @@ static int check_numbers(const struct quipu_machine *m, const struct dt *dt, uin
 	qsort(reg, m->ncpus, sizeof(*reg), by_reg);
 	for (unsigned i = 1; i < m->ncpus && !err; i++)
 		if (reg[i] == reg[i - 1]) {
-			dt_note(dt, QUIPU_NOTE_WRONG, cpus, NULL, "two CPUs have the number %" PRIu64, reg[i]);
+			dt_note(dt, QUIPU_NOTE_WRONG, cpus, NULL,
+				"two CPUs have the number %" PRIu64, reg[i]);
 			err = -EINVAL;
 		}
 	free(reg);
@@ -238,7 +247,8 @@ static int read_cpus(struct quipu_machine *m, struct dt *dt, uint32_t cpus, uint
 
 		forced = name ? quipu_isa_find(name) : -1;
 		if (forced < 0) {
-			dt_note(dt, QUIPU_NOTE_WRONG, at, "quipu,isa", "is none of riscv64, ppc64le, sparc64, x86_64");
+			dt_note(dt, QUIPU_NOTE_WRONG, at, "quipu,isa",
+				"is none of riscv64, ppc64le, sparc64, x86_64");
 			return -EINVAL;
 		}
 	}
@@ -263,16 +273,16 @@ static int read_cpus(struct quipu_machine *m, struct dt *dt, uint32_t cpus, uint
 		dt_note(dt, QUIPU_NOTE_WRONG, cpus, NULL, "no usable CPU");
 		return -EINVAL;
 	}
-	dt_note(dt, QUIPU_NOTE_UNDERSTOOD, cpus, NULL, "%u CPU%s of %s", m->ncpus, m->ncpus == 1 ? "" : "s",
-		quipu_isa_name(m->isa));
+	dt_note(dt, QUIPU_NOTE_UNDERSTOOD, cpus, NULL, "%u CPU%s of %s", m->ncpus,
+		m->ncpus == 1 ? "" : "s", quipu_isa_name(m->isa));
 	return check_numbers(m, dt, cpus);
 }
 
 /* Clock, tick, timing */
 
 /* A number of the machine within bounds; a bad one is noted and @fallback stays. */
-static uint64_t bounded(const struct dt *dt, uint32_t node, const char *name, uint64_t lo, uint64_t hi,
-			uint64_t fallback)
+static uint64_t bounded(const struct dt *dt, uint32_t node, const char *name, uint64_t lo,
+			uint64_t hi, uint64_t fallback)
 {
 	uint64_t v = fallback;
 	int err = dt_number(dt->fdt, dt->nodes[node].offset, name, &v);
@@ -281,13 +291,15 @@ static uint64_t bounded(const struct dt *dt, uint32_t node, const char *name, ui
 		return fallback;
 	if (err || v < lo || v > hi) {
 		dt_note(dt, QUIPU_NOTE_WRONG, node, name,
-			"is no number from %" PRIu64 " to %" PRIu64 "; taken as %" PRIu64, lo, hi, fallback);
+			"is no number from %" PRIu64 " to %" PRIu64 "; taken as %" PRIu64, lo, hi,
+			fallback);
 		return fallback;
 	}
 	return v;
 }
 
-static void read_clock(struct quipu_machine *m, const struct dt *dt, uint32_t cpus, const uint32_t *cpu_node)
+static void read_clock(struct quipu_machine *m, const struct dt *dt, uint32_t cpus,
+		       const uint32_t *cpu_node)
 {
 	static const char name[] = "clock-frequency";
 	uint64_t lo = 1000000, hi = UINT64_C(100000000000);
@@ -305,8 +317,10 @@ static void read_clock(struct quipu_machine *m, const struct dt *dt, uint32_t cp
 		}
 	}
 	if (m->hz)
-		dt_note(dt, QUIPU_NOTE_UNDERSTOOD, fdt_getprop(dt->fdt, dt->nodes[cpus].offset, name, NULL) ? cpus :
-			cpu_node[0], name, "%" PRIu64 " Hz", m->hz);
+		dt_note(dt, QUIPU_NOTE_UNDERSTOOD,
+			fdt_getprop(dt->fdt, dt->nodes[cpus].offset, name, NULL) ? cpus
+										 : cpu_node[0],
+			name, "%" PRIu64 " Hz", m->hz);
 	else
 		dt_note(dt, QUIPU_NOTE_UNDERSTOOD, cpus, name, "none given: the default of 1 GHz");
 	if (!m->hz)
@@ -324,14 +338,16 @@ static void read_time(struct quipu_machine *m, const struct dt *dt, uint32_t cpu
 	m->tick_hz = DEFAULT_TICK_HZ;
 	if (machine_property(dt, cpus, "quipu,tick-hz", &at)) {
 		m->tick_hz = (unsigned)bounded(dt, at, "quipu,tick-hz", 10, 10000, DEFAULT_TICK_HZ);
-		dt_note(dt, QUIPU_NOTE_UNDERSTOOD, at, "quipu,tick-hz", "%u ticks a second", m->tick_hz);
+		dt_note(dt, QUIPU_NOTE_UNDERSTOOD, at, "quipu,tick-hz", "%u ticks a second",
+			m->tick_hz);
 	}
 	if (!machine_property(dt, cpus, "quipu,timing", &at))
 		return;
 	timing = dt_string(dt->fdt, dt->nodes[at].offset, "quipu,timing");
 	m->timing_full = timing && !strcmp(timing, "full");
 	if (!m->timing_full && (!timing || strcmp(timing, "base")))
-		dt_note(dt, QUIPU_NOTE_WRONG, at, "quipu,timing", "is neither \"base\" nor \"full\"; taken as base");
+		dt_note(dt, QUIPU_NOTE_WRONG, at, "quipu,timing",
+			"is neither \"base\" nor \"full\"; taken as base");
 	else
 		dt_note(dt, QUIPU_NOTE_UNDERSTOOD, at, "quipu,timing", "%s", timing);
 }
@@ -350,7 +366,8 @@ static void check_private(const struct dt *dt, uint32_t cpus)
 		const char *name = NULL;
 		bool found = false;
 
-		if (!fdt_getprop_by_offset(dt->fdt, at, &name, NULL) || !name || strncmp(name, "quipu,", 6))
+		if (!fdt_getprop_by_offset(dt->fdt, at, &name, NULL) || !name ||
+		    strncmp(name, "quipu,", 6))
 			continue;
 		for (size_t i = 0; i < sizeof(known) / sizeof(known[0]) && !found; i++)
 			found = !strcmp(name, known[i]);
@@ -358,7 +375,8 @@ static void check_private(const struct dt *dt, uint32_t cpus)
 			found = !strncmp(name, "quipu,cost-", 11) &&
 				!strcmp(name + 11, quipu_insn_class_name((enum quipu_insn_class)c));
 		if (!found)
-			dt_note(dt, QUIPU_NOTE_WRONG, cpus, name, "an unknown private property; it changes nothing");
+			dt_note(dt, QUIPU_NOTE_WRONG, cpus, name,
+				"an unknown private property; it changes nothing");
 	}
 }
 
@@ -395,7 +413,8 @@ static uint64_t range_bytes(const struct dt *dt, uint32_t node, int address_cell
 	uint64_t sum = 0;
 
 	if (!p || !len || len % width) {
-		dt_note(dt, QUIPU_NOTE_WRONG, node, "reg", "is no list of memory ranges (%d bytes each)", width);
+		dt_note(dt, QUIPU_NOTE_WRONG, node, "reg",
+			"is no list of memory ranges (%d bytes each)", width);
 		return 0;
 	}
 	for (int at = 4 * address_cells; at < len; at += width) {
@@ -409,7 +428,8 @@ static uint64_t range_bytes(const struct dt *dt, uint32_t node, int address_cell
 
 static int read_memory(struct quipu_machine *m, const struct dt *dt)
 {
-	int address_cells = fdt_address_cells(dt->fdt, 0), size_cells = fdt_size_cells(dt->fdt, 0), err = 0;
+	int address_cells = fdt_address_cells(dt->fdt, 0), size_cells = fdt_size_cells(dt->fdt, 0),
+	    err = 0;
 
 	for (uint32_t i = dt_child(dt, 0); i != DT_NONE && !err; i = dt_sibling(dt, i)) {
 		const char *type = dt_string(dt->fdt, dt->nodes[i].offset, "device_type");
@@ -418,13 +438,15 @@ static int read_memory(struct quipu_machine *m, const struct dt *dt)
 		if (!type || strcmp(type, "memory"))
 			continue;
 		if (address_cells < 1 || address_cells > 2 || size_cells < 1 || size_cells > 2) {
-			dt_note(dt, QUIPU_NOTE_WRONG, 0, "#address-cells", "memory needs 1 or 2 cells for address and size");
+			dt_note(dt, QUIPU_NOTE_WRONG, 0, "#address-cells",
+				"memory needs 1 or 2 cells for address and size");
 			break;
 		}
 		id = bounded(dt, i, "numa-node-id", 0, QUIPU_MAX_NODES - 1, 0);
 		bytes = range_bytes(dt, i, address_cells, size_cells);
 		err = add_memory(m, id, bytes);
-		dt_note(dt, QUIPU_NOTE_UNDERSTOOD, i, NULL, "%" PRIu64 " MiB of memory", bytes >> 20);
+		dt_note(dt, QUIPU_NOTE_UNDERSTOOD, i, NULL, "%" PRIu64 " MiB of memory",
+			bytes >> 20);
 	}
 	for (unsigned i = 0; i < m->ncpus && !err; i++)
 		err = add_memory(m, m->cpus[i].node, 0); /* a node without memory exists too */
@@ -447,7 +469,8 @@ static int read_all(struct quipu_machine *m, struct dt *dt)
 	int err;
 
 	if (cpus == DT_NONE) {
-		quipu_note(dt->notes, QUIPU_NOTE_WRONG, "/", "no node /cpus: a machine is made of CPUs");
+		quipu_note(dt->notes, QUIPU_NOTE_WRONG, "/",
+			   "no node /cpus: a machine is made of CPUs");
 		return -EINVAL;
 	}
 	m->model = printable_copy(dt_string(dt->fdt, dt->nodes[0].offset, "model"));
@@ -471,7 +494,8 @@ out:
 	return err;
 }
 
-struct quipu_machine *quipu_machine_parse(const void *fdt, size_t len, const char *name, struct quipu_notes *notes)
+struct quipu_machine *quipu_machine_parse(const void *fdt, size_t len, const char *name,
+					  struct quipu_notes *notes)
 {
 	struct quipu_machine *m = calloc(1, sizeof(*m));
 	struct dt dt = {0};
@@ -514,7 +538,8 @@ void quipu_machine_free(struct quipu_machine *m)
 	free(m);
 }
 
-int quipu_machine_cells(const struct quipu_machine *m, int node, const char *name, const uint32_t **cells)
+int quipu_machine_cells(const struct quipu_machine *m, int node, const char *name,
+			const uint32_t **cells)
 {
 	int len;
 	const void *p = fdt_getprop(m->fdt, node, name, &len);
@@ -525,14 +550,16 @@ int quipu_machine_cells(const struct quipu_machine *m, int node, const char *nam
 	return len / 4;
 }
 
-uint64_t quipu_machine_number(const struct quipu_machine *m, int node, const char *name, uint64_t fallback)
+uint64_t quipu_machine_number(const struct quipu_machine *m, int node, const char *name,
+			      uint64_t fallback)
 {
 	uint64_t v;
 
 	return dt_number(m->fdt, node, name, &v) ? fallback : v;
 }
 
-bool quipu_machine_has_string(const struct quipu_machine *m, int node, const char *name, const char *word)
+bool quipu_machine_has_string(const struct quipu_machine *m, int node, const char *name,
+			      const char *word)
 {
 	return fdt_stringlist_search(m->fdt, node, name, word) >= 0;
 }

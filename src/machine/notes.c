@@ -16,7 +16,8 @@ static void printable(char *s)
 			*s = '?';
 }
 
-void quipu_note(struct quipu_notes *notes, enum quipu_note_kind kind, const char *path, const char *fmt, ...)
+void quipu_note(struct quipu_notes *notes, enum quipu_note_kind kind, const char *path,
+		const char *fmt, ...)
 {
 	struct quipu_note note = {.kind = kind};
 	struct quipu_note *items;

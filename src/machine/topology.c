@@ -57,7 +57,8 @@ static int place(struct map *map, uint32_t node, const struct quipu_cpu *where)
 		if (map->cpu_node[i] != target)
 			continue;
 		if (map->seen[i]) {
-			dt_note(map->dt, QUIPU_NOTE_WRONG, node, "cpu", "CPU %u has a place already", i);
+			dt_note(map->dt, QUIPU_NOTE_WRONG, node, "cpu",
+				"CPU %u has a place already", i);
 			return -EINVAL;
 		}
 		map->seen[i] = found = true;
@@ -67,7 +68,8 @@ static int place(struct map *map, uint32_t node, const struct quipu_cpu *where)
 		cpu->thread = thread++;
 	}
 	if (!found)
-		dt_note(map->dt, QUIPU_NOTE_IGNORED, node, "cpu", "points to a CPU that is not in use");
+		dt_note(map->dt, QUIPU_NOTE_IGNORED, node, "cpu",
+			"points to a CPU that is not in use");
 	return 0;
 }
 
@@ -140,7 +142,8 @@ static void without_map(struct quipu_machine *m, const struct dt *dt, const uint
 
 static int read_map(struct quipu_machine *m, struct dt *dt, uint32_t node, const uint32_t *cpu_node)
 {
-	struct map map = {.m = m, .dt = dt, .cpu_node = cpu_node, .seen = calloc(m->ncpus, sizeof(bool))};
+	struct map map = {
+		.m = m, .dt = dt, .cpu_node = cpu_node, .seen = calloc(m->ncpus, sizeof(bool))};
 	int err;
 
 	if (!map.seen)
@@ -148,7 +151,8 @@ static int read_map(struct quipu_machine *m, struct dt *dt, uint32_t node, const
 	err = read_level(&map, node, (struct quipu_cpu){0}, true);
 	for (unsigned i = 0; !err && i < m->ncpus; i++)
 		if (!map.seen[i]) {
-			dt_note(dt, QUIPU_NOTE_WRONG, node, NULL, "leaves out CPU %u (%s)", i, m->cpus[i].path);
+			dt_note(dt, QUIPU_NOTE_WRONG, node, NULL, "leaves out CPU %u (%s)", i,
+				m->cpus[i].path);
 			err = -EINVAL;
 		}
 	free(map.seen);
@@ -160,9 +164,10 @@ static void read_nodes(struct quipu_machine *m, struct dt *dt, const uint32_t *c
 	for (unsigned i = 0; i < m->ncpus; i++) {
 		uint64_t id = 0;
 
-		if (!dt_number(dt->fdt, m->cpus[i].offset, "numa-node-id", &id) && id >= QUIPU_MAX_NODES) {
-			dt_note(dt, QUIPU_NOTE_WRONG, cpu_node[i], "numa-node-id", "is above %u; taken as 0",
-				QUIPU_MAX_NODES - 1);
+		if (!dt_number(dt->fdt, m->cpus[i].offset, "numa-node-id", &id) &&
+		    id >= QUIPU_MAX_NODES) {
+			dt_note(dt, QUIPU_NOTE_WRONG, cpu_node[i], "numa-node-id",
+				"is above %u; taken as 0", QUIPU_MAX_NODES - 1);
 			id = 0;
 		}
 		m->cpus[i].node = (unsigned)id;
@@ -180,11 +185,13 @@ int topology_read(struct quipu_machine *m, struct dt *dt, uint32_t cpus, const u
 		if (err == -ENOMEM)
 			return err;
 		if (err)
-			dt_note(dt, QUIPU_NOTE_IGNORED, node, NULL, "every CPU is taken as a core of one socket");
+			dt_note(dt, QUIPU_NOTE_IGNORED, node, NULL,
+				"every CPU is taken as a core of one socket");
 	}
 	if (err)
 		without_map(m, dt, cpu_node);
 	if (!err)
-		dt_note(dt, QUIPU_NOTE_UNDERSTOOD, node, NULL, "a place for each of %u CPUs", m->ncpus);
+		dt_note(dt, QUIPU_NOTE_UNDERSTOOD, node, NULL, "a place for each of %u CPUs",
+			m->ncpus);
 	return 0;
 }

@@ -28,7 +28,8 @@ struct tree_dir tree_dir(const char *fmt, ...)
 	return dir;
 }
 
-void tree_take(struct tree_builder *b, const struct tree_dir *dir, const char *name, char *text, bool link)
+void tree_take(struct tree_builder *b, const struct tree_dir *dir, const char *name, char *text,
+	       bool link)
 {
 	struct quipu_tree *t = b->tree;
 	struct quipu_tree_file *file;
@@ -55,7 +56,8 @@ fail:
 	b->failed = true;
 }
 
-void tree_put(struct tree_builder *b, const struct tree_dir *dir, const char *name, const char *fmt, ...)
+void tree_put(struct tree_builder *b, const struct tree_dir *dir, const char *name, const char *fmt,
+	      ...)
 {
 	char *text, *line = NULL;
 	size_t n;
@@ -73,7 +75,8 @@ void tree_put(struct tree_builder *b, const struct tree_dir *dir, const char *na
 	tree_take(b, dir, name, text, false);
 }
 
-void tree_link(struct tree_builder *b, const struct tree_dir *dir, const char *name, const char *fmt, ...)
+void tree_link(struct tree_builder *b, const struct tree_dir *dir, const char *name,
+	       const char *fmt, ...)
 {
 	char *text;
 	va_list ap;
@@ -136,7 +139,8 @@ char *tree_mask(const bool *set, unsigned n)
 	return text;
 }
 
-static void put_events(struct tree_builder *b, const struct tree_dir *pmu, const struct quipu_pmu_event *e)
+static void put_events(struct tree_builder *b, const struct tree_dir *pmu,
+		       const struct quipu_pmu_event *e)
 {
 	struct tree_dir dir = tree_dir("%s/events", pmu->path);
 
@@ -148,16 +152,20 @@ static void put_events(struct tree_builder *b, const struct tree_dir *pmu, const
 		if (e->scale && *e->scale)
 			tree_put(b, &dir, name, "%s", e->scale);
 		snprintf(name, sizeof(name), "%s.unit", e->name);
-		if (e->unit && *e->unit) /* an empty file makes perf read in front of its buffer (B2) */
+		if (e->unit &&
+		    *e->unit) /* an empty file makes perf read in front of its buffer (B2) */
 			tree_put(b, &dir, name, "%s", e->unit);
 	}
 }
 
-static void put_pmu(struct tree_builder *b, const struct quipu_core_config *config, const struct quipu_pmu *pmu)
+static void put_pmu(struct tree_builder *b, const struct quipu_core_config *config,
+		    const struct quipu_pmu *pmu)
 {
-	struct tree_dir dir = tree_dir(DEVICES "/%s", pmu->name), formats = tree_dir("%s/format", dir.path);
+	struct tree_dir dir = tree_dir(DEVICES "/%s", pmu->name),
+			formats = tree_dir("%s/format", dir.path);
 	struct tree_dir devices = tree_dir("/sys/devices");
-	unsigned mux = config->mux_interval_ms ? config->mux_interval_ms : 1000 / (config->hz ? config->hz : 250);
+	unsigned mux = config->mux_interval_ms ? config->mux_interval_ms
+					       : 1000 / (config->hz ? config->hz : 250);
 
 	tree_put(b, &dir, "type", "%d", pmu->type);
 	tree_put(b, &dir, "perf_event_mux_interval_ms", "%u", mux ? mux : 1);
@@ -173,13 +181,15 @@ static void put_pmu(struct tree_builder *b, const struct quipu_core_config *conf
 		tree_put(b, &dir, f->path, "%s", f->text);
 }
 
-static void put_sysctls(struct tree_builder *b, const struct quipu_machine *m, const struct quipu_core_config *c)
+static void put_sysctls(struct tree_builder *b, const struct quipu_machine *m,
+			const struct quipu_core_config *c)
 {
 	struct tree_dir dir = tree_dir("/proc/sys/kernel");
 
 	tree_put(b, &dir, "perf_event_paranoid", "%d", c->paranoid);
 	tree_put(b, &dir, "perf_event_mlock_kb", "%u", c->mlock_kb ? c->mlock_kb : 516);
-	tree_put(b, &dir, "perf_event_max_sample_rate", "%u", c->max_sample_rate ? c->max_sample_rate : 100000);
+	tree_put(b, &dir, "perf_event_max_sample_rate", "%u",
+		 c->max_sample_rate ? c->max_sample_rate : 100000);
 	tree_put(b, &dir, "perf_cpu_time_max_percent", "25");
 	tree_put(b, &dir, "perf_event_max_stack", "%u", c->max_stack ? c->max_stack : 127);
 	tree_put(b, &dir, "perf_event_max_contexts_per_stack", "8");
@@ -189,7 +199,8 @@ static void put_sysctls(struct tree_builder *b, const struct quipu_machine *m, c
 
 static int by_path(const void *a, const void *b)
 {
-	return strcmp(((const struct quipu_tree_file *)a)->path, ((const struct quipu_tree_file *)b)->path);
+	return strcmp(((const struct quipu_tree_file *)a)->path,
+		      ((const struct quipu_tree_file *)b)->path);
 }
 
 struct quipu_tree *quipu_tree_new(const struct quipu_machine *m, const struct quipu_core *core)

@@ -49,7 +49,8 @@ static const struct {
 	{"thread_siblings", "thread_siblings_list", same_core},
 };
 
-static void put_topology(struct tree_builder *b, const struct quipu_machine *m, unsigned n, bool *set)
+static void put_topology(struct tree_builder *b, const struct quipu_machine *m, unsigned n,
+			 bool *set)
 {
 	struct tree_dir dir = tree_dir(CPUS "/cpu%u/topology", n);
 	const struct quipu_cpu *cpu = &m->cpus[n];
@@ -66,8 +67,8 @@ static void put_topology(struct tree_builder *b, const struct quipu_machine *m, 
 	}
 }
 
-static void put_cache(struct tree_builder *b, const struct quipu_machine *m, unsigned cpu, unsigned index,
-		      const struct quipu_cache *c, bool *set)
+static void put_cache(struct tree_builder *b, const struct quipu_machine *m, unsigned cpu,
+		      unsigned index, const struct quipu_cache *c, bool *set)
 {
 	static const char *const type[] = {"Data", "Instruction", "Unified"};
 	struct tree_dir dir = tree_dir(CPUS "/cpu%u/cache/index%u", cpu, index);
@@ -137,7 +138,8 @@ static void put_node(struct tree_builder *b, const struct quipu_machine *m, size
 	size_t len = 0;
 
 	for (size_t i = 0; i < m->nnodes; i++)
-		len += (size_t)snprintf(distance + len, sizeof(distance) - len, "%s%d", i ? " " : "", i == n ? 10 : 20);
+		len += (size_t)snprintf(distance + len, sizeof(distance) - len, "%s%d",
+					i ? " " : "", i == n ? 10 : 20);
 	for (unsigned c = 0; c < m->ncpus; c++) {
 		char name[16];
 
@@ -151,8 +153,9 @@ static void put_node(struct tree_builder *b, const struct quipu_machine *m, size
 	tree_take(b, &dir, "cpumap", tree_mask(set, m->ncpus), false);
 	tree_put(b, &dir, "distance", "%s", distance);
 	tree_put(b, &dir, "meminfo",
-		 "Node %u MemTotal:       %8llu kB\nNode %u MemFree:        %8llu kB\nNode %u MemUsed:        %8u kB", id,
-		 kb, id, kb, id, 0);
+		 "Node %u MemTotal:       %8llu kB\nNode %u MemFree:        %8llu kB\nNode %u "
+		 "MemUsed:        %8u kB",
+		 id, kb, id, kb, id, 0);
 }
 
 void tree_nodes(struct tree_builder *b, const struct quipu_machine *m)
@@ -218,7 +221,8 @@ static void riscv_cpuinfo(FILE *f, const struct quipu_machine *m, const struct q
 	const char *mmu = dt_string(m->fdt, cpu->offset, "mmu-type");
 	const char *uarch = dt_string(m->fdt, cpu->offset, "compatible");
 
-	fprintf(f, "processor\t: %u\nhart\t\t: %llu\nisa\t\t: ", cpu->number, (unsigned long long)cpu->reg);
+	fprintf(f, "processor\t: %u\nhart\t\t: %llu\nisa\t\t: ", cpu->number,
+		(unsigned long long)cpu->reg);
 	put_riscv_isa(f, m->fdt, cpu->offset);
 	fputs("\nmmu\t\t: ", f);
 	put_printable(f, mmu && !strncmp(mmu, "riscv,", 6) ? mmu + 6 : "none");
@@ -241,7 +245,8 @@ static void plain_cpuinfo(FILE *f, const struct quipu_machine *m, const struct q
 
 void tree_cpuinfo(struct tree_builder *b, const struct quipu_machine *m)
 {
-	static void (*const print[QUIPU_ISAS])(FILE *, const struct quipu_machine *, const struct quipu_cpu *) = {
+	static void (*const print[QUIPU_ISAS])(FILE *, const struct quipu_machine *,
+					       const struct quipu_cpu *) = {
 		[QUIPU_ISA_RISCV64] = riscv_cpuinfo,
 		[QUIPU_ISA_PPC64LE] = plain_cpuinfo,
 		[QUIPU_ISA_SPARC64] = plain_cpuinfo,

@@ -21,11 +21,12 @@ struct tree_dir {
 struct tree_dir tree_dir(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 
 /* tree_put - a file whose text is formatted; the newline that ends it is added. tree_take - a text that is owned. */
-void tree_put(struct tree_builder *, const struct tree_dir *, const char *name, const char *fmt, ...)
-	__attribute__((format(printf, 4, 5)));
-void tree_take(struct tree_builder *, const struct tree_dir *, const char *name, char *text, bool link);
-void tree_link(struct tree_builder *, const struct tree_dir *, const char *name, const char *fmt, ...)
-	__attribute__((format(printf, 4, 5)));
+void tree_put(struct tree_builder *, const struct tree_dir *, const char *name, const char *fmt,
+	      ...) __attribute__((format(printf, 4, 5)));
+void tree_take(struct tree_builder *, const struct tree_dir *, const char *name, char *text,
+	       bool link);
+void tree_link(struct tree_builder *, const struct tree_dir *, const char *name, const char *fmt,
+	       ...) __attribute__((format(printf, 4, 5)));
 
 /* "0-3,8" and "0000010f" of a set of @n CPUs; NULL when out of memory. */
 char *tree_list(const bool *set, unsigned n);

@@ -22,7 +22,8 @@ static void bring_to_life(const struct quipu_machine *machine, struct quipu_note
 {
 	struct quipu_system_config config = {.paranoid = -1};
 	struct quipu_manual_signals *signals = quipu_manual_signals_new(machine->ncpus);
-	struct quipu_system *system = quipu_system_new(machine, quipu_manual_signals_base(signals), &config, notes);
+	struct quipu_system *system =
+		quipu_system_new(machine, quipu_manual_signals_base(signals), &config, notes);
 
 	if (system) {
 		struct quipu_tree *tree = quipu_tree_new(machine, quipu_system_core(system));

@@ -60,12 +60,14 @@ void blob_free(struct blob *b)
 	*b = (struct blob){0};
 }
 
-bool noted(const struct quipu_notes *notes, enum quipu_note_kind kind, const char *path, const char *text)
+bool noted(const struct quipu_notes *notes, enum quipu_note_kind kind, const char *path,
+	   const char *text)
 {
 	for (size_t i = 0; i < notes->n; i++) {
 		const struct quipu_note *n = &notes->items[i];
 
-		if (n->kind == kind && (!path || !strcmp(n->path, path)) && (!text || strstr(n->text, text)))
+		if (n->kind == kind && (!path || !strcmp(n->path, path)) &&
+		    (!text || strstr(n->text, text)))
 			return true;
 	}
 	return false;
@@ -74,6 +76,6 @@ bool noted(const struct quipu_notes *notes, enum quipu_note_kind kind, const cha
 void print_notes(const struct quipu_notes *notes)
 {
 	for (size_t i = 0; i < notes->n; i++)
-		fprintf(stderr, "note %d '%s' '%s'\n", (int)notes->items[i].kind, notes->items[i].path,
-			notes->items[i].text);
+		fprintf(stderr, "note %d '%s' '%s'\n", (int)notes->items[i].kind,
+			notes->items[i].path, notes->items[i].text);
 }

@@ -20,7 +20,8 @@ struct blob blob_dts(const char *source);
 void blob_free(struct blob *);
 
 /* Is there a note of @kind whose path is @path and whose text holds @text? NULL: any. */
-bool noted(const struct quipu_notes *, enum quipu_note_kind kind, const char *path, const char *text);
+bool noted(const struct quipu_notes *, enum quipu_note_kind kind, const char *path,
+	   const char *text);
 void print_notes(const struct quipu_notes *);
 
 #endif

@@ -71,7 +71,8 @@ static void riscv_is_eight_harts_with_three_levels_of_cache(void **state)
 		assert_int_equal(m->cpus[i].socket, 0);
 		assert_int_equal(m->cpus[i].core, i);
 		assert_int_equal(m->cpus[i].thread, 0);
-		assert_int_equal(quipu_machine_number(m, m->cpus[i].offset, "quipu,hpm-width", 0), 48);
+		assert_int_equal(quipu_machine_number(m, m->cpus[i].offset, "quipu,hpm-width", 0),
+				 48);
 	}
 	assert_int_equal(m->ncaches, 25);
 	for (size_t i = 0; i < sizeof(cache) / sizeof(cache[0]); i++) {
@@ -94,7 +95,8 @@ static void riscv_is_eight_harts_with_three_levels_of_cache(void **state)
 	assert_int_equal(m->nnodes, 1);
 	assert_false(noted(&notes, QUIPU_NOTE_WRONG, NULL, NULL));
 	assert_true(quipu_machine_find(m, "riscv,pmu") > 0);
-	assert_true(quipu_machine_has_string(m, m->cpus[3].offset, "riscv,isa-extensions", "sscofpmf"));
+	assert_true(
+		quipu_machine_has_string(m, m->cpus[3].offset, "riscv,isa-extensions", "sscofpmf"));
 	quipu_machine_free(m);
 	quipu_notes_free(&notes);
 }
@@ -105,10 +107,12 @@ static void default_costs_are_those_of_the_documentation(void **state)
 		const char *class;
 		uint16_t cycles;
 	} want[] = {
-		{"alu", 1}, {"mul", 3}, {"div", 20}, {"load", 1}, {"store", 1}, {"amo", 8}, {"lr", 8}, {"sc", 8},
-		{"fload", 1}, {"fstore", 1}, {"fadd", 4}, {"fmul", 4}, {"fma", 4}, {"fdiv", 18}, {"fother", 4},
-		{"vector", 1}, {"branch", 1}, {"jump", 1}, {"call", 1}, {"ijump", 1}, {"icall", 1}, {"ret", 1},
-		{"cret", 1}, {"csr", 1}, {"fence", 1}, {"system", 1}, {"trap", 1},
+		{"alu", 1},    {"mul", 3},    {"div", 20}, {"load", 1},	 {"store", 1},
+		{"amo", 8},    {"lr", 8},     {"sc", 8},   {"fload", 1}, {"fstore", 1},
+		{"fadd", 4},   {"fmul", 4},   {"fma", 4},  {"fdiv", 18}, {"fother", 4},
+		{"vector", 1}, {"branch", 1}, {"jump", 1}, {"call", 1},	 {"ijump", 1},
+		{"icall", 1},  {"ret", 1},    {"cret", 1}, {"csr", 1},	 {"fence", 1},
+		{"system", 1}, {"trap", 1},
 	};
 	struct quipu_notes notes = {0};
 	struct quipu_machine *m = quipu_machine_parse(riscv.data, riscv.len, "riscv", &notes);
@@ -142,7 +146,8 @@ static void check_virt(const struct blob *b, unsigned ncpus)
 	assert_int_equal(m->hz, 1000000000);
 	assert_int_equal(m->timebase_hz, 10000000);
 	assert_int_equal(m->memory_bytes, 128 << 20);
-	assert_int_equal(quipu_machine_cells(m, quipu_machine_find(m, "riscv,pmu"), "riscv,event-to-mhpmcounters", &cells),
+	assert_int_equal(quipu_machine_cells(m, quipu_machine_find(m, "riscv,pmu"),
+					     "riscv,event-to-mhpmcounters", &cells),
 			 20);
 	assert_int_equal(bits_be32(&cells[2]), 0x7fff9);
 	assert_int_equal(quipu_machine_cells(m, 0, "no such", &cells), -1);
@@ -153,14 +158,20 @@ static void check_virt(const struct blob *b, unsigned ncpus)
 static void a_tree_of_qemu_virt_loads_as_it_is(void **state)
 {
 	struct blob b = blob_dts(
-		"/dts-v1/; / { #address-cells = <2>; #size-cells = <2>; compatible = \"riscv-virtio\"; model = \"riscv-virtio,qemu\";\n"
-		"pmu { riscv,event-to-mhpmcounters = <1 1 0x7fff9 2 2 0x7fffc 0x10019 0x10019 0x7fff8 0x1001b 0x1001b 0x7fff8\n"
+		"/dts-v1/; / { #address-cells = <2>; #size-cells = <2>; compatible = "
+		"\"riscv-virtio\"; model = \"riscv-virtio,qemu\";\n"
+		"pmu { riscv,event-to-mhpmcounters = <1 1 0x7fff9 2 2 0x7fffc 0x10019 0x10019 "
+		"0x7fff8 0x1001b 0x1001b 0x7fff8\n"
 		"	0x10021 0x10021 0x7fff8 0 0 0 0 0>; compatible = \"riscv,pmu\"; };\n"
 		"memory@80000000 { device_type = \"memory\"; reg = <0 0x80000000 0 0x8000000>; };\n"
 		"cpus { #address-cells = <1>; #size-cells = <0>; timebase-frequency = <10000000>;\n"
-		"c0: cpu@0 { device_type = \"cpu\"; reg = <0>; status = \"okay\"; compatible = \"riscv\";\n"
-		"	riscv,isa = \"rv64imafdch_zicsr_zifencei_zihintpause_zba_zbb_zbc_zbs_sstc\"; mmu-type = \"riscv,sv48\"; };\n"
-		"c1: cpu@1 { device_type = \"cpu\"; reg = <1>; status = \"okay\"; compatible = \"riscv\"; riscv,isa = \"rv64imafdch\"; };\n"
+		"c0: cpu@0 { device_type = \"cpu\"; reg = <0>; status = \"okay\"; compatible = "
+		"\"riscv\";\n"
+		"	riscv,isa = "
+		"\"rv64imafdch_zicsr_zifencei_zihintpause_zba_zbb_zbc_zbs_sstc\"; mmu-type = "
+		"\"riscv,sv48\"; };\n"
+		"c1: cpu@1 { device_type = \"cpu\"; reg = <1>; status = \"okay\"; compatible = "
+		"\"riscv\"; riscv,isa = \"rv64imafdch\"; };\n"
 		"cpu-map { cluster0 { core0 { cpu = <&c0>; }; core1 { cpu = <&c1>; }; }; }; }; };");
 	struct blob padded = {calloc(1, b.len + 5000), b.len + 5000};
 
@@ -179,14 +190,17 @@ static void a_tree_dumped_by_the_real_qemu_loads_as_it_is(void **state)
 
 	(void)state;
 	if (system("command -v qemu-system-riscv64 >/dev/null 2>&1")) {
-		print_message("qemu-system-riscv64 is not installed (apt-get install qemu-system-misc)\n");
+		print_message("qemu-system-riscv64 is not installed (apt-get install "
+			      "qemu-system-misc)\n");
 		skip();
 	}
 	fd = mkstemp(name);
 	assert_true(fd >= 0);
 	close(fd);
 	snprintf(command, sizeof(command),
-		 "qemu-system-riscv64 -M virt,dumpdtb=%s -smp 4 -m 128M -display none >/dev/null 2>&1", name);
+		 "qemu-system-riscv64 -M virt,dumpdtb=%s -smp 4 -m 128M -display none >/dev/null "
+		 "2>&1",
+		 name);
 	assert_int_equal(system(command), 0);
 	b = blob_file(name);
 	unlink(name);
@@ -197,7 +211,8 @@ static void a_tree_dumped_by_the_real_qemu_loads_as_it_is(void **state)
 
 #define ROOT(cpus) "/dts-v1/; / { #address-cells = <2>; #size-cells = <2>; " cpus " };"
 #define CPUS(body) ROOT("cpus { #address-cells = <1>; #size-cells = <0>; " body " };")
-#define HART(n)	   "c" #n ": cpu@" #n " { device_type = \"cpu\"; compatible = \"riscv\"; reg = <" #n ">; };"
+#define HART(n)                                                                                    \
+	"c" #n ": cpu@" #n " { device_type = \"cpu\"; compatible = \"riscv\"; reg = <" #n ">; };"
 
 static struct quipu_machine *parse_dts(const char *source, struct quipu_notes *notes)
 {
@@ -213,16 +228,25 @@ static void threads_sockets_and_numa_nodes_have_their_place(void **state)
 	static const struct {
 		uint64_t reg;
 		unsigned socket, core, thread, node;
-	} want[] = {{0, 0, 0, 0, 0}, {1, 0, 0, 1, 0}, {8, 0, 1, 0, 0}, {16, 1, 0, 0, 3}, {17, 1, 0, 1, 3}};
+	} want[] = {{0, 0, 0, 0, 0},
+		    {1, 0, 0, 1, 0},
+		    {8, 0, 1, 0, 0},
+		    {16, 1, 0, 0, 3},
+		    {17, 1, 0, 1, 3}};
 	struct quipu_notes notes = {0};
 	struct quipu_machine *m = parse_dts(
 		ROOT("memory@0 { device_type = \"memory\"; reg = <0 0 0 0x40000000>; };"
-		     "memory@100000000 { device_type = \"memory\"; reg = <1 0 0 0x80000000>; numa-node-id = <3>; };"
+		     "memory@100000000 { device_type = \"memory\"; reg = <1 0 0 0x80000000>; "
+		     "numa-node-id = <3>; };"
 		     "cpus { #address-cells = <1>; #size-cells = <0>; quipu,isa = \"riscv64\";"
-		     "a: cpu@0 { reg = <0 1>; }; b: cpu@8 { reg = <8>; }; c: cpu@10 { reg = <16>; numa-node-id = <3>; };"
+		     "a: cpu@0 { reg = <0 1>; }; b: cpu@8 { reg = <8>; }; c: cpu@10 { reg = <16>; "
+		     "numa-node-id = <3>; };"
 		     "d: cpu@11 { reg = <17>; numa-node-id = <3>; };"
-		     "cpu-map { socket0 { cluster0 { core0 { cpu = <&a>; }; }; cluster1 { core0 { cpu = <&b>; }; }; };"
-		     "socket1 { core0 { thread0 { cpu = <&c>; }; thread1 { cpu = <&d>; }; }; }; }; };"), &notes);
+		     "cpu-map { socket0 { cluster0 { core0 { cpu = <&a>; }; }; cluster1 { core0 { "
+		     "cpu = <&b>; }; }; };"
+		     "socket1 { core0 { thread0 { cpu = <&c>; }; thread1 { cpu = <&d>; }; }; }; }; "
+		     "};"),
+		&notes);
 
 	(void)state;
 	if (!m)
@@ -248,10 +272,14 @@ static void power_cores_have_their_threads_by_interrupt_server(void **state)
 {
 	struct quipu_notes notes = {0};
 	struct quipu_machine *m = parse_dts(
-		CPUS("PowerPC,POWER9@0 { device_type = \"cpu\"; reg = <0>; ibm,ppc-interrupt-server#s = <0 1 2 3>;"
-		     " ibm,chip-id = <0>; clock-frequency = <2000000000>; d-cache-size = <0x8000>; };"
+		CPUS("PowerPC,POWER9@0 { device_type = \"cpu\"; reg = <0>; "
+		     "ibm,ppc-interrupt-server#s = <0 1 2 3>;"
+		     " ibm,chip-id = <0>; clock-frequency = <2000000000>; d-cache-size = <0x8000>; "
+		     "};"
 		     "PowerPC,POWER9@800 { device_type = \"cpu\"; reg = <0x800>; ibm,chip-id = <8>;"
-		     " ibm,ppc-interrupt-server#s = <0x800 0x801 0x802 0x803>; d-cache-size = <0x8000>; };"), &notes);
+		     " ibm,ppc-interrupt-server#s = <0x800 0x801 0x802 0x803>; d-cache-size = "
+		     "<0x8000>; };"),
+		&notes);
 
 	(void)state;
 	assert_non_null(m);
@@ -273,9 +301,12 @@ static void a_tree_sets_clock_tick_timing_and_costs(void **state)
 {
 	struct quipu_notes notes = {0};
 	struct quipu_machine *m = parse_dts(
-		ROOT("quipu,tick-hz = <100>; quipu,cost-mul = <7>; cpus { #address-cells = <2>; #size-cells = <0>;"
+		ROOT("quipu,tick-hz = <100>; quipu,cost-mul = <7>; cpus { #address-cells = <2>; "
+		     "#size-cells = <0>;"
 		     "quipu,timing = \"full\"; quipu,cost-div = <63>; quipu,cost-mul = <5>;"
-		     "cpu@0 { reg = <0 0>; compatible = \"riscv\"; clock-frequency = <0 1500000000>; }; };"), &notes);
+		     "cpu@0 { reg = <0 0>; compatible = \"riscv\"; clock-frequency = <0 "
+		     "1500000000>; }; };"),
+		&notes);
 
 	(void)state;
 	assert_non_null(m);
@@ -301,51 +332,65 @@ static void every_mistake_is_told_with_its_place(void **state)
 	} cases[] = {
 		{ROOT(""), false, QUIPU_NOTE_WRONG, "/", "/cpus"},
 		{CPUS(""), false, QUIPU_NOTE_WRONG, "/cpus", "no usable CPU"},
-		{CPUS("cpu@0 { compatible = \"riscv\"; riscv,isa = \"rv32imac\"; reg = <0>; };"), false,
-		 QUIPU_NOTE_WRONG, "/cpus/cpu@0:riscv,isa", "rv32imac"},
+		{CPUS("cpu@0 { compatible = \"riscv\"; riscv,isa = \"rv32imac\"; reg = <0>; };"),
+		 false, QUIPU_NOTE_WRONG, "/cpus/cpu@0:riscv,isa", "rv32imac"},
 		{CPUS("cpu@0 { compatible = \"vax\"; reg = <0>; };"), false, QUIPU_NOTE_WRONG,
 		 "/cpus/cpu@0:compatible", "quipu,isa"},
-		{CPUS("quipu,isa = \"vax\";" HART(0)), false, QUIPU_NOTE_WRONG, "/cpus:quipu,isa", "riscv64"},
-		{CPUS("cpu@0 { compatible = \"riscv\"; };"), false, QUIPU_NOTE_WRONG, "/cpus/cpu@0:reg", "number"},
+		{CPUS("quipu,isa = \"vax\";" HART(0)), false, QUIPU_NOTE_WRONG, "/cpus:quipu,isa",
+		 "riscv64"},
+		{CPUS("cpu@0 { compatible = \"riscv\"; };"), false, QUIPU_NOTE_WRONG,
+		 "/cpus/cpu@0:reg", "number"},
 		{CPUS("cpu@0 { compatible = \"riscv\"; reg = [00 01]; };"), false, QUIPU_NOTE_WRONG,
 		 "/cpus/cpu@0:reg", "number"},
-		{CPUS(HART(0) "cpu@5 { compatible = \"riscv\"; reg = <0>; };"), false, QUIPU_NOTE_WRONG, "/cpus",
-		 "two CPUs have the number 0"},
-		{CPUS(HART(0) "cpu@5 { compatible = \"sparc\"; reg = <5>; };"), true, QUIPU_NOTE_WRONG,
-		 "/cpus/cpu@5", "sparc64 in a machine of riscv64"},
-		{CPUS(HART(0) "cpu@5 { compatible = \"riscv\"; reg = <5>; status = \"disabled\"; };"), true,
-		 QUIPU_NOTE_IGNORED, "/cpus/cpu@5:status", "disabled"},
+		{CPUS(HART(0) "cpu@5 { compatible = \"riscv\"; reg = <0>; };"), false,
+		 QUIPU_NOTE_WRONG, "/cpus", "two CPUs have the number 0"},
+		{CPUS(HART(0) "cpu@5 { compatible = \"sparc\"; reg = <5>; };"), true,
+		 QUIPU_NOTE_WRONG, "/cpus/cpu@5", "sparc64 in a machine of riscv64"},
+		{CPUS(HART(
+			 0) "cpu@5 { compatible = \"riscv\"; reg = <5>; status = \"disabled\"; };"),
+		 true, QUIPU_NOTE_IGNORED, "/cpus/cpu@5:status", "disabled"},
 		{ROOT("cpus { #address-cells = <3>; " HART(0) " };"), false, QUIPU_NOTE_WRONG,
 		 "/cpus:#address-cells", "1 or 2"},
-		{CPUS(HART(0) HART(1) "cpu-map { core0 { cpu = <&c0>; }; };"), true, QUIPU_NOTE_WRONG,
-		 "/cpus/cpu-map", "leaves out CPU 1"},
+		{CPUS(HART(0) HART(1) "cpu-map { core0 { cpu = <&c0>; }; };"), true,
+		 QUIPU_NOTE_WRONG, "/cpus/cpu-map", "leaves out CPU 1"},
 		{CPUS(HART(0) "cpu-map { core0 { cpu = <&c0>; }; core1 { cpu = <&c0>; }; };"), true,
 		 QUIPU_NOTE_WRONG, "/cpus/cpu-map/core1:cpu", "place already"},
 		{CPUS(HART(0) "cpu-map { core0 { cpu = <99>; }; };"), true, QUIPU_NOTE_WRONG,
 		 "/cpus/cpu-map/core0:cpu", "does not point"},
-		{CPUS("cpu@0 { compatible = \"riscv\"; reg = <0>; i-cache-size = <0x8000>; i-cache-sets = <77>; };"), true,
-		 QUIPU_NOTE_WRONG, "/cpus/cpu@0:i-cache-size", "whole number of ways"},
-		{CPUS("cpu@0 { compatible = \"riscv\"; reg = <0>; d-cache-size = <0x8000>; d-cache-line-size = <48>; };"),
+		{CPUS("cpu@0 { compatible = \"riscv\"; reg = <0>; i-cache-size = <0x8000>; "
+		      "i-cache-sets = <77>; };"),
+		 true, QUIPU_NOTE_WRONG, "/cpus/cpu@0:i-cache-size", "whole number of ways"},
+		{CPUS("cpu@0 { compatible = \"riscv\"; reg = <0>; d-cache-size = <0x8000>; "
+		      "d-cache-line-size = <48>; };"),
 		 true, QUIPU_NOTE_WRONG, "/cpus/cpu@0:d-cache-size", "power of two"},
-		{CPUS("cpu@0 { compatible = \"riscv\"; reg = <0>; next-level-cache = <99>; };"), true,
-		 QUIPU_NOTE_WRONG, "/cpus/cpu@0:next-level-cache", "no node"},
+		{CPUS("cpu@0 { compatible = \"riscv\"; reg = <0>; next-level-cache = <99>; };"),
+		 true, QUIPU_NOTE_WRONG, "/cpus/cpu@0:next-level-cache", "no node"},
 		{CPUS("cpu@0 { compatible = \"riscv\"; reg = <0>; next-level-cache = <&l>; };"
-		      "l: l2 { cache-unified; cache-level = <2>; cache-size = <0x10000>; next-level-cache = <&l>; };"),
+		      "l: l2 { cache-unified; cache-level = <2>; cache-size = <0x10000>; "
+		      "next-level-cache = <&l>; };"),
 		 true, QUIPU_NOTE_WRONG, "/cpus/l2:cache-level", "does not grow"},
-		{CPUS("quipu,cost-mul = <0>;" HART(0)), true, QUIPU_NOTE_WRONG, "/cpus:quipu,cost-mul", "1 to 63"},
-		{CPUS("quipu,cost-mul = <64>;" HART(0)), true, QUIPU_NOTE_WRONG, "/cpus:quipu,cost-mul", "stays 3"},
-		{CPUS("quipu,timing = \"fast\";" HART(0)), true, QUIPU_NOTE_WRONG, "/cpus:quipu,timing", "base"},
-		{CPUS("quipu,tick-hz = <1>;" HART(0)), true, QUIPU_NOTE_WRONG, "/cpus:quipu,tick-hz", "250"},
-		{CPUS("quipu,tick-hz = \"a long text\";" HART(0)), true, QUIPU_NOTE_WRONG, "/cpus:quipu,tick-hz", "250"},
-		{CPUS("quipu,tick-hs = <100>;" HART(0)), true, QUIPU_NOTE_WRONG, "/cpus:quipu,tick-hs", "unknown"},
-		{CPUS("cpu@0 { compatible = \"riscv\"; reg = <0>; clock-frequency = <5>; };"), true, QUIPU_NOTE_WRONG,
-		 "/cpus/cpu@0:clock-frequency", "1000000"},
-		{CPUS("cpu@0 { compatible = \"riscv\"; reg = <0>; numa-node-id = <64>; };"), true, QUIPU_NOTE_WRONG,
-		 "/cpus/cpu@0:numa-node-id", "63"},
-		{ROOT("memory@0 { device_type = \"memory\"; reg = <1 2 3>; }; cpus { #address-cells = <1>; "
-		      "#size-cells = <0>; " HART(0) " };"), true, QUIPU_NOTE_WRONG, "/memory@0:reg", "16 bytes"},
-		{CPUS(HART(0) "x1: a { phandle = <7>; }; y1: b { phandle = <7>; };"), true, QUIPU_NOTE_WRONG,
-		 "/cpus/b:phandle", "another node"},
+		{CPUS("quipu,cost-mul = <0>;" HART(0)), true, QUIPU_NOTE_WRONG,
+		 "/cpus:quipu,cost-mul", "1 to 63"},
+		{CPUS("quipu,cost-mul = <64>;" HART(0)), true, QUIPU_NOTE_WRONG,
+		 "/cpus:quipu,cost-mul", "stays 3"},
+		{CPUS("quipu,timing = \"fast\";" HART(0)), true, QUIPU_NOTE_WRONG,
+		 "/cpus:quipu,timing", "base"},
+		{CPUS("quipu,tick-hz = <1>;" HART(0)), true, QUIPU_NOTE_WRONG,
+		 "/cpus:quipu,tick-hz", "250"},
+		{CPUS("quipu,tick-hz = \"a long text\";" HART(0)), true, QUIPU_NOTE_WRONG,
+		 "/cpus:quipu,tick-hz", "250"},
+		{CPUS("quipu,tick-hs = <100>;" HART(0)), true, QUIPU_NOTE_WRONG,
+		 "/cpus:quipu,tick-hs", "unknown"},
+		{CPUS("cpu@0 { compatible = \"riscv\"; reg = <0>; clock-frequency = <5>; };"), true,
+		 QUIPU_NOTE_WRONG, "/cpus/cpu@0:clock-frequency", "1000000"},
+		{CPUS("cpu@0 { compatible = \"riscv\"; reg = <0>; numa-node-id = <64>; };"), true,
+		 QUIPU_NOTE_WRONG, "/cpus/cpu@0:numa-node-id", "63"},
+		{ROOT("memory@0 { device_type = \"memory\"; reg = <1 2 3>; }; cpus { "
+		      "#address-cells = <1>; "
+		      "#size-cells = <0>; " HART(0) " };"),
+		 true, QUIPU_NOTE_WRONG, "/memory@0:reg", "16 bytes"},
+		{CPUS(HART(0) "x1: a { phandle = <7>; }; y1: b { phandle = <7>; };"), true,
+		 QUIPU_NOTE_WRONG, "/cpus/b:phandle", "another node"},
 	};
 
 	(void)state;
@@ -353,7 +398,8 @@ static void every_mistake_is_told_with_its_place(void **state)
 		struct quipu_notes notes = {0};
 		struct quipu_machine *m = parse_dts(cases[i].source, &notes);
 
-		if (!!m != cases[i].machine || !noted(&notes, cases[i].kind, cases[i].path, cases[i].text)) {
+		if (!!m != cases[i].machine ||
+		    !noted(&notes, cases[i].kind, cases[i].path, cases[i].text)) {
 			print_notes(&notes);
 			fail_msg("case %zu: %s", i, cases[i].source);
 		}
@@ -380,7 +426,8 @@ static void a_tree_nested_without_end_is_refused(void **state)
 
 static void names_from_a_tree_cannot_drive_the_terminal(void **state)
 {
-	struct blob b = blob_dts(CPUS(HART(0) "cpu@7 { compatible = \"riscv\"; reg = <7>; status = \"\x1b[2Jgone\"; };"));
+	struct blob b = blob_dts(CPUS(
+		HART(0) "cpu@7 { compatible = \"riscv\"; reg = <7>; status = \"\x1b[2Jgone\"; };"));
 	struct quipu_notes notes = {0};
 	struct quipu_machine *m;
 
@@ -411,7 +458,9 @@ struct guarded {
 static struct guarded guarded_new(size_t len)
 {
 	size_t page = (size_t)sysconf(_SC_PAGESIZE), size = (len + page - 1) / page * page + page;
-	struct guarded g = {mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0), NULL, size};
+	struct guarded g = {mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
+				 -1, 0),
+			    NULL, size};
 
 	assert_true(g.map != MAP_FAILED);
 	mprotect(g.map + size - page, page, PROT_NONE);
@@ -440,7 +489,8 @@ static bool survives(const uint8_t *data, size_t len)
 			assert_true(c->size == (uint64_t)c->sets * c->ways * c->line && c->size);
 		}
 		for (unsigned i = 0; i < m->ncpus; i++)
-			assert_true(fdt_get_name(m->fdt, m->cpus[i].offset, NULL) != NULL && m->cpus[i].node < 64);
+			assert_true(fdt_get_name(m->fdt, m->cpus[i].offset, NULL) != NULL &&
+				    m->cpus[i].node < 64);
 		assert_int_equal(fdt_check_full(m->fdt, m->fdt_size), 0);
 	}
 	quipu_machine_free(m);
@@ -508,7 +558,8 @@ static void bytes_flipped_at_random_stay_harmless(void **state)
 
 static void cells_replaced_by_extremes_stay_harmless(void **state)
 {
-	static const uint32_t value[] = {0, 1, 0x7fffffff, 0x80000000, 0xffffffff, 0xfffffffe, 0x1000};
+	static const uint32_t value[] = {0,	     1,		 0x7fffffff, 0x80000000,
+					 0xffffffff, 0xfffffffe, 0x1000};
 	struct guarded g = guarded_new(riscv.len);
 
 	(void)state;

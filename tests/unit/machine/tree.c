@@ -89,7 +89,8 @@ static void every_file_is_the_golden_one(void **state)
 	size_t len = 0;
 	FILE *f = open_memstream(&text, &len);
 	struct blob golden = blob_file(getenv("QUIPU_GOLDEN_TREE"));
-	const char *out = getenv("QUIPU_GOLDEN_OUT"); /* where to write a new one, for who changes the tree on purpose */
+	const char *out = getenv(
+		"QUIPU_GOLDEN_OUT"); /* where to write a new one, for who changes the tree on purpose */
 
 	(void)state;
 	assert_non_null(golden.data);
@@ -141,10 +142,12 @@ static void every_event_of_a_pmu_has_its_file(void **state)
 	(void)state;
 	pmus = quipu_core_pmus(quipu_system_core(sys), &n);
 	for (size_t i = 0; i < n; i++)
-		for (const struct quipu_pmu_event *e = pmus[i]->events; e && e->name; e++, events++) {
+		for (const struct quipu_pmu_event *e = pmus[i]->events; e && e->name;
+		     e++, events++) {
 			char path[512], line[512];
 
-			snprintf(path, sizeof(path), "/sys/bus/event_source/devices/%s/events/%s", pmus[i]->name, e->name);
+			snprintf(path, sizeof(path), "/sys/bus/event_source/devices/%s/events/%s",
+				 pmus[i]->name, e->name);
 			snprintf(line, sizeof(line), "%s\n", e->terms);
 			assert_non_null(quipu_tree_text(tree, path));
 			assert_string_equal(quipu_tree_text(tree, path), line);
@@ -172,7 +175,8 @@ static void every_cpu_has_the_same_set_of_files(void **state)
 /* A mask has one hexadecimal digit for four CPUs, in words of 32 from the highest down; a list has ranges. */
 static void masks_and_lists_of_many_cpus_read_as_the_kernels(void **state)
 {
-	char source[32768] = "/dts-v1/; / { #address-cells = <2>; #size-cells = <2>; cpus { #address-cells = <1>; "
+	char source[32768] = "/dts-v1/; / { #address-cells = <2>; #size-cells = <2>; cpus { "
+			     "#address-cells = <1>; "
 			     "#size-cells = <0>; quipu,isa = \"ppc64le\";";
 	struct quipu_system_config config = {.paranoid = -1};
 	struct quipu_notes notes = {0};
@@ -184,7 +188,8 @@ static void masks_and_lists_of_many_cpus_read_as_the_kernels(void **state)
 
 	(void)state;
 	for (int i = 0; i < 35; i++)
-		snprintf(source + strlen(source), 128, "cpu@%x { reg = <%d>; ibm,chip-id = <%d>; };", i, i, i == 33);
+		snprintf(source + strlen(source), 128,
+			 "cpu@%x { reg = <%d>; ibm,chip-id = <%d>; };", i, i, i == 33);
 	strcat(source, "}; };");
 	b = blob_dts(source);
 	m = quipu_machine_parse(b.data, b.len, "big", &notes);
@@ -195,10 +200,18 @@ static void masks_and_lists_of_many_cpus_read_as_the_kernels(void **state)
 	assert_non_null(big_sys);
 	t = quipu_tree_new(m, quipu_system_core(big_sys));
 	assert_non_null(t);
-	assert_string_equal(quipu_tree_text(t, "/sys/devices/system/cpu/cpu0/topology/package_cpus"), "5,ffffffff\n");
-	assert_string_equal(quipu_tree_text(t, "/sys/devices/system/cpu/cpu0/topology/package_cpus_list"), "0-32,34\n");
-	assert_string_equal(quipu_tree_text(t, "/sys/devices/system/cpu/cpu33/topology/package_cpus"), "2,00000000\n");
-	assert_string_equal(quipu_tree_text(t, "/sys/devices/system/cpu/cpu33/topology/physical_package_id"), "1\n");
+	assert_string_equal(quipu_tree_text(t,
+					    "/sys/devices/system/cpu/cpu0/topology/package_cpus"),
+			    "5,ffffffff\n");
+	assert_string_equal(
+		quipu_tree_text(t, "/sys/devices/system/cpu/cpu0/topology/package_cpus_list"),
+		"0-32,34\n");
+	assert_string_equal(quipu_tree_text(t,
+					    "/sys/devices/system/cpu/cpu33/topology/package_cpus"),
+			    "2,00000000\n");
+	assert_string_equal(
+		quipu_tree_text(t, "/sys/devices/system/cpu/cpu33/topology/physical_package_id"),
+		"1\n");
 	assert_string_equal(quipu_tree_text(t, "/sys/devices/system/cpu/online"), "0-34\n");
 	quipu_tree_free(t);
 	quipu_system_free(big_sys);
@@ -296,14 +309,18 @@ static void lscpu_sees_eight_cores_and_their_caches(void **state)
 		skip();
 	}
 	/* lscpu 2.38 looks for topology only where it knows a line of /proc/cpuinfo, and it knows none of riscv's */
-	snprintf(command, sizeof(command), "sed -i 's/^mmu/model name\\t: riscv\\n&/' %s/proc/cpuinfo", root);
+	snprintf(command, sizeof(command),
+		 "sed -i 's/^mmu/model name\\t: riscv\\n&/' %s/proc/cpuinfo", root);
 	assert_int_equal(system(command), 0);
-	snprintf(command, sizeof(command), "LC_ALL=C lscpu -s %s -p=CPU,CORE,SOCKET,NODE,CACHE 2>&1 | grep -v '^#'", root);
+	snprintf(command, sizeof(command),
+		 "LC_ALL=C lscpu -s %s -p=CPU,CORE,SOCKET,NODE,CACHE 2>&1 | grep -v '^#'", root);
 	text = output_of(command);
-	assert_string_equal(text, "0,0,0,0,,0,0,0,0\n1,1,0,0,,1,1,1,0\n2,2,0,0,,2,2,2,0\n3,3,0,0,,3,3,3,0\n"
-				  "4,4,0,0,,4,4,4,0\n5,5,0,0,,5,5,5,0\n6,6,0,0,,6,6,6,0\n7,7,0,0,,7,7,7,0\n");
+	assert_string_equal(
+		text, "0,0,0,0,,0,0,0,0\n1,1,0,0,,1,1,1,0\n2,2,0,0,,2,2,2,0\n3,3,0,0,,3,3,3,0\n"
+		      "4,4,0,0,,4,4,4,0\n5,5,0,0,,5,5,5,0\n6,6,0,0,,6,6,6,0\n7,7,0,0,,7,7,7,0\n");
 	free(text);
-	snprintf(command, sizeof(command), "LC_ALL=C lscpu -s %s -C=NAME,ONE-SIZE,ALL-SIZE,WAYS,SETS 2>&1 | tr -s ' '", root);
+	snprintf(command, sizeof(command),
+		 "LC_ALL=C lscpu -s %s -C=NAME,ONE-SIZE,ALL-SIZE,WAYS,SETS 2>&1 | tr -s ' '", root);
 	text = output_of(command);
 	assert_non_null(strstr(text, "L1d 32K 256K 8 64\n"));
 	assert_non_null(strstr(text, "L2 512K 4M 8 1024\n"));
@@ -320,7 +337,8 @@ static void perf_list_names_the_events_of_the_pmu(void **state)
 		print_message("perf is not installed (apt-get install linux-perf)\n");
 		skip();
 	}
-	snprintf(command, sizeof(command), "SYSFS_PATH=%s/sys PROC_PATH=%s/proc perf list --raw-dump pmu 2>&1", root, root);
+	snprintf(command, sizeof(command),
+		 "SYSFS_PATH=%s/sys PROC_PATH=%s/proc perf list --raw-dump pmu 2>&1", root, root);
 	text = output_of(command);
 	if (!strstr(text, "cpu/loads/") || !strstr(text, "cpu/stores/"))
 		fail_msg("perf list: %.2000s", text);
@@ -336,8 +354,10 @@ int main(void)
 		cmocka_unit_test(every_cpu_has_the_same_set_of_files),
 		cmocka_unit_test(masks_and_lists_of_many_cpus_read_as_the_kernels),
 		cmocka_unit_test_setup_teardown(links_lead_somewhere, make_root, remove_root),
-		cmocka_unit_test_setup_teardown(lscpu_sees_eight_cores_and_their_caches, make_root, remove_root),
-		cmocka_unit_test_setup_teardown(perf_list_names_the_events_of_the_pmu, make_root, remove_root),
+		cmocka_unit_test_setup_teardown(lscpu_sees_eight_cores_and_their_caches, make_root,
+						remove_root),
+		cmocka_unit_test_setup_teardown(perf_list_names_the_events_of_the_pmu, make_root,
+						remove_root),
 	};
 
 	return cmocka_run_group_tests(tests, open_tree, close_tree);
