@@ -1,0 +1,234 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/*
+ * Cases I1 to I7 (interrupt remapping and posting) and D40, D41 (page requests). The values follow from what has to be
+ * read: a table entry once until it is invalidated, a posted-interrupt descriptor each time.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+#include "bed.h"
+
+#define IRTE_P	    UINT64_C(1)
+#define IRTE_POSTED UINT64_C(0x8000)
+#define IRTE_URGENT UINT64_C(0x4000)
+#define PDA	    UINT64_C(0x5000000)
+
+enum { LOOKUP, NONPOSTED, POSTED, MRDS, COUNTERS };
+
+/* A table of 256 entries; index 7 is what every case uses. */
+static struct bed *with_table(uint64_t lo, uint64_t hi)
+{
+	static const struct bed_setup setup = {.kind = BED_LEGACY};
+	struct bed *bed = bed_new(&setup);
+	uint64_t table = quipu_vtd_memory_alloc(bed->memory, 1);
+
+	quipu_vtd_memory_store(bed->memory, table + 16 * 7, lo);
+	quipu_vtd_memory_store(bed->memory, table + 16 * 7 + 8, hi);
+	bed_wr64(bed, 0xb8, table | 7); /* IRTA, 2^8 entries */
+	bed_wr32(bed, 0x18, 0x80000000u | 1u << 26 | 1u << 24);
+	bed_wr32(bed, 0x18, 0x80000000u | 1u << 26 | 1u << 25);
+	bed_count(bed, LOOKUP, 4, 0x1, -1, 0);
+	bed_count(bed, NONPOSTED, 4, 0x2, -1, 0);
+	bed_count(bed, POSTED, 4, 0x4, -1, 0);
+	bed_count(bed, MRDS, 1, 0x1, -1, 0);
+	return bed;
+}
+
+static void expect(struct bed *bed, uint64_t lookup, uint64_t nonposted, uint64_t posted, uint64_t mrds)
+{
+	assert_int_equal(bed_value(bed, LOOKUP), lookup);
+	assert_int_equal(bed_value(bed, NONPOSTED), nonposted);
+	assert_int_equal(bed_value(bed, POSTED), posted);
+	assert_int_equal(bed_value(bed, MRDS), mrds);
+}
+
+static void i1_to_i3_remapped(void **state)
+{
+	/* vector 0x55 to APIC 3, edge, fixed, physical */
+	struct bed *bed = with_table(UINT64_C(3) << 40 | 0x55 << 16 | IRTE_P, 0);
+	struct quipu_vtd_interrupt out;
+
+	(void)state;
+	quipu_vtd_msi(bed->unit, RID, 0xFEE000F0, 0, &out);
+	quipu_vtd_msi(bed->unit, RID, 0xFEE000F0, 0, &out);
+	expect(bed, 2, 1, 0, 1);
+	assert_int_equal(out.addr, 0xFEE03000);
+	assert_int_equal(out.data, 0x55);
+	assert_int_equal(bed->msis, 2);
+	/* I2: index 4 and subhandle 3 */
+	quipu_vtd_msi(bed->unit, RID, 0xFEE00098, 3, &out);
+	assert_int_equal(out.fault, 0);
+	expect(bed, 3, 2, 0, 1);
+	/* I3 */
+	assert_int_equal(quipu_vtd_queue_submit(&bed->queue, (uint64_t[4]){UINT64_C(0x700000014)}), 0);
+	quipu_vtd_msi(bed->unit, RID, 0xFEE000F0, 0, &out);
+	expect(bed, 4, 2, 0, 2);
+	bed_free(bed);
+}
+
+static uint64_t posted_entry(uint64_t flags)
+{
+	return (PDA & UINT64_C(0xffffffc0)) << 32 | 0x41 << 16 | IRTE_POSTED | IRTE_P | flags;
+}
+
+static void i4_posted(void **state)
+{
+	struct bed *bed = with_table(posted_entry(0), 0);
+	struct quipu_vtd_interrupt out;
+
+	(void)state;
+	/* notification vector 0xf2 to APIC 9 */
+	quipu_vtd_memory_store(bed->memory, PDA + 32, UINT64_C(0x900) << 32 | 0xf2 << 16);
+	quipu_vtd_msi(bed->unit, RID, 0xFEE000F0, 0, &out);
+	assert_true(out.posted && out.notified);
+	assert_int_equal(bed->msi_data, 0xf2);
+	assert_int_equal(bed->msi_addr, 0xFEE09000);
+	quipu_vtd_msi(bed->unit, RID, 0xFEE000F0, 0, &out);
+	assert_true(out.posted && !out.notified);
+	expect(bed, 2, 0, 1, 3);
+	assert_int_equal(quipu_vtd_memory_load(bed->memory, PDA + 8), UINT64_C(1) << (0x41 - 64));
+	assert_int_equal(bed->msis, 1);
+	bed_free(bed);
+}
+
+static void i5_suppressed_unless_urgent(void **state)
+{
+	(void)state;
+	for (unsigned urgent = 0; urgent < 2; urgent++) {
+		struct bed *bed = with_table(posted_entry(urgent ? IRTE_URGENT : 0), 0);
+		struct quipu_vtd_interrupt out;
+
+		quipu_vtd_memory_store(bed->memory, PDA + 32, 2); /* SN */
+		quipu_vtd_msi(bed->unit, RID, 0xFEE000F0, 0, &out);
+		assert_int_equal(quipu_vtd_memory_load(bed->memory, PDA + 8), UINT64_C(1) << (0x41 - 64));
+		assert_int_equal(bed->msis, urgent);
+		bed_free(bed);
+	}
+}
+
+static void i6_index_beyond_the_table(void **state)
+{
+	struct bed *bed = with_table(IRTE_P, 0);
+	struct quipu_vtd_interrupt out;
+
+	(void)state;
+	quipu_vtd_msi(bed->unit, RID, 0xFEE00010 | 256 << 5, 0, &out);
+	assert_int_equal(out.fault, 0x21);
+	assert_true(out.recorded);
+	expect(bed, 0, 0, 0, 0);
+	assert_int_equal(bed_rd64(bed, 0x508), UINT64_C(0x8000002100003A00));
+	assert_int_equal(bed_rd64(bed, 0x500), UINT64_C(256) << 48);
+	bed_free(bed);
+}
+
+static void i7_wrong_source(void **state)
+{
+	struct bed *bed = with_table(IRTE_P, UINT64_C(1) << 18 | RID);
+	struct quipu_vtd_interrupt out;
+
+	(void)state;
+	quipu_vtd_msi(bed->unit, RID, 0xFEE000F0, 0, &out);
+	assert_int_equal(out.fault, 0);
+	expect(bed, 1, 0, 0, 1);
+	quipu_vtd_msi(bed->unit, RID + 8, 0xFEE000F0, 0, &out);
+	assert_int_equal(out.fault, 0x26);
+	expect(bed, 2, 1, 0, 1);
+	bed_free(bed);
+}
+
+/* ---- page requests ---- */
+
+static struct bed *with_pages(void)
+{
+	static const struct bed_setup setup = {.kind = BED_FS, .full = true};
+	struct bed *bed = bed_new(&setup);
+
+	bed_wr64(bed, 0xd0, quipu_vtd_memory_alloc(bed->memory, 1)); /* PQA, 128 entries */
+	bed_count(bed, 0, 1, 0x40, -1, 0);			      /* pg_req_posted */
+	bed_count(bed, 1, 1, 0x80, -1, 0);			      /* pg_req_overflow */
+	bed_count(bed, 2, 2, 0x1, -1, 0);
+	bed_count(bed, 3, 2, 0x4, -1, 0);
+	bed_count(bed, 4, 1, 0x1, -1, 0);
+	bed_count(bed, 13, 0, 0x2, -1, 0);
+	return bed;
+}
+
+static const struct quipu_vtd_page_request page = {
+	.addr = B + 0x5000, .pasid = 5, .rid = RID, .group = 0x123, .r = true, .w = true, .last = true};
+
+static void d40_page_request_is_posted(void **state)
+{
+	struct bed *bed = with_pages();
+	uint64_t queue = bed_rd64(bed, 0xd0) & ~UINT64_C(0xfff);
+
+	(void)state;
+	assert_int_equal(quipu_vtd_page_request(bed->unit, &page, NULL), QUIPU_VTD_PAGE_POSTED);
+	assert_int_equal(bed_value(bed, 13), 0);
+	assert_int_equal(bed_value(bed, 2), 1);
+	assert_int_equal(bed_value(bed, 3), 1);
+	assert_int_equal(bed_value(bed, 4), 4);
+	assert_int_equal(bed_value(bed, 0), 1);
+	assert_int_equal(bed_rd64(bed, 0xc8), 0x20);
+	assert_int_equal(bed_rd32(bed, 0xdc), 1);
+	assert_int_equal(quipu_vtd_memory_load(bed->memory, queue), UINT64_C(0x53A000101));
+	assert_int_equal(quipu_vtd_memory_load(bed->memory, queue + 8), (B + 0x5000) | 0x123 << 3 | 7);
+	bed_free(bed);
+}
+
+static void d41_full_queue_answers_by_itself(void **state)
+{
+	struct bed *bed = with_pages();
+
+	(void)state;
+	bed_wr64(bed, 0xc0, 0x20); /* the next tail is the head */
+	assert_int_equal(quipu_vtd_page_request(bed->unit, &page, NULL), QUIPU_VTD_PAGE_DROPPED);
+	assert_int_equal(bed_value(bed, 13), 0);
+	assert_int_equal(bed_value(bed, 0), 0);
+	assert_int_equal(bed_value(bed, 1), 1);
+	assert_int_equal(bed_rd32(bed, 0xdc), 2);
+	assert_int_equal(bed->responses, 1);
+	assert_int_equal(bed->response_code, 0);
+	/* With the overflow not yet acknowledged, room in the queue does not help. */
+	bed_wr64(bed, 0xc0, 0);
+	assert_int_equal(quipu_vtd_page_request(bed->unit, &page, NULL), QUIPU_VTD_PAGE_DROPPED);
+	assert_int_equal(bed_value(bed, 1), 2);
+	bed_wr32(bed, 0xdc, 2);
+	assert_int_equal(quipu_vtd_page_request(bed->unit, &page, NULL), QUIPU_VTD_PAGE_POSTED);
+	bed_free(bed);
+}
+
+static void page_request_refused_by_the_tables(void **state)
+{
+	struct bed *bed = with_pages();
+	struct quipu_vtd_page_request rq = page;
+	uint8_t fault;
+
+	(void)state;
+	rq.pasid = 6;
+	assert_int_equal(quipu_vtd_page_request(bed->unit, &rq, &fault), QUIPU_VTD_PAGE_FAULT);
+	assert_int_equal(fault, 0x59);
+	assert_int_equal(bed->response_code, 1);
+	/* type 01: a page request */
+	assert_int_equal(bed_rd64(bed, 0x508), UINT64_C(0x8000065990003A00));
+	bed_free(bed);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(i1_to_i3_remapped),
+		cmocka_unit_test(i4_posted),
+		cmocka_unit_test(i5_suppressed_unless_urgent),
+		cmocka_unit_test(i6_index_beyond_the_table),
+		cmocka_unit_test(i7_wrong_source),
+		cmocka_unit_test(d40_page_request_is_posted),
+		cmocka_unit_test(d41_full_queue_answers_by_itself),
+		cmocka_unit_test(page_request_refused_by_the_tables),
+	};
+
+	return cmocka_run_group_tests_name("conformance vtd interrupts", tests, NULL, NULL);
+}
