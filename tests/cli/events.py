@@ -29,7 +29,7 @@ def group_json(work):
     rows = work.stat(GROUP, guest("loop"))
     by_event = {row["event"].split(":")[0]: row for row in rows}
     equal(int(float(by_event["instructions"]["counter-value"])), 2920024, "instructions")
-    equal(int(float(by_event["branches"]["counter-value"])), 1170000, "branches")
+    equal(int(float(by_event["branches"]["counter-value"])), 1210008, "branches")
     holds("not counted" in str(by_event["r2a"]["counter-value"]), f"{by_event['r2a']}")
 
 
@@ -70,19 +70,18 @@ def malformed(work):
 def multiplexed(work):
     events = ["instructions", "cycles", "loads", "stores", "branches"]
     many = ",".join(events * 8)
-    command = [guest("recurse"), "28"]
+    command = [guest("recurse"), "31"]
     alone = {e: work.count(e, *command) for e in events}
     rows = json_lines(work.quipu("stat", "-j", "-e", many, "--", *command, status=0))
     rotated = [r for r in rows if float(r.get("pcnt-running", 100)) < 100]
-    holds(rotated, "forty events, and none was rotated")
+    holds(len(rotated) > 5, f"forty events, and {len(rotated)} were rotated")
     for row in rotated:
         name = row["event"].split(":")[0]
         holds("exact-value" in row, f"no exact-value: {row}")
         equal(int(float(row["exact-value"])), alone[name], f"exact-value of {name}")
-        if "not counted" in str(row["counter-value"]):
-            continue
-        estimate = float(row["counter-value"])
-        holds(abs(estimate / alone[name] - 1) < 0.35, f"{name}: estimate {estimate}, truth {alone[name]}")
+        if "not counted" not in str(row["counter-value"]):
+            estimate = float(row["counter-value"])
+            holds(abs(estimate / alone[name] - 1) < 0.35, f"{name}: estimate {estimate}, truth {alone[name]}")
 
 
 @test("events of models that are not built are refused with their reason, never counted as zero")

@@ -54,7 +54,7 @@ def short(work):
 @test("loads, stores and branches are sampled at loads, stores and branches")
 def kinds(work):
     code = {i.address: i for body in disassembly(guest("loop")).values() for i in body}
-    for event, names in (("loads", ("ld",)), ("stores", ("sd",)), ("branches", ("bne", "beq"))):
+    for event, names in (("loads", ("ld",)), ("stores", ("sd",)), ("branches", ("bne", "jal", "jalr"))):
         work.record("-e", event, "-c", "997", "--", guest("loop"))
         got = ips(work)
         total = work.count(event, guest("loop"))

@@ -6,15 +6,18 @@
  *
  *	instructions of a function = (start .. top) + iterations * (top .. end) + (end .. ret)
  *
- * By hand:                head  body  iterations  tail   instructions   loads    stores   branches  taken
- *	loop_simple          2     2     1000000     1       2000003        0        0     1000000   999999
- *	loop_memory          4     6      100000     1        600005   100000   100000      100000    99999
- *	loop_muldiv          4     4       50000     1        200005        0        0       50000    49999
- *	loop_calls           3     4       20000     2         80005    (and leaf: 2 * 20000 = 40000)
- *	_start               7, the last of them the ecall that ends the program: it traps and does not retire, so 6
+ * By hand:       head  body  iterations  tail   instructions   loads    stores   conditional    taken
+ *	loop_simple   2     2     1000000     1       2000003        0        0      1000000   999999
+ *	loop_memory   4     6      100000     1        600005   100000   100000       100000    99999
+ *	loop_muldiv   4     4       50000     1        200005        0        0        50000    49999
+ *	loop_calls    3     4       20000     2         80005        0        0        20000    19999
+ *	leaf               2       20000                40000
+ *	_start        7, the last of them the ecall that ends the program: it traps and does not retire, so 6
  *
- * Whole program: 2000003 + 600005 + 200005 + 80005 + 40000 + 6 = 2920024 retired instructions.
- * (loop_calls: head li li mv, body jal addi nop bnez, tail mv ret.) Calls: 4 of _start + 20000; returns the same.
+ * Whole program: 2000003 + 600005 + 200005 + 80005 + 40000 + 6 = 2920024 retired instructions. Calls: 4 of _start and
+ * 20000 of leaf; as many returns. Branches, which are all control transfers: 1170000 conditional + 20004 calls + 20004
+ * returns = 1210008. Cycles with the default costs: 2920024, and 2 more for each mul, 19 more for each divu, and 1 for
+ * the ecall, which takes time though it does not retire: 2920024 + 50000 * 21 + 1 = 3970025.
  * Nothing here is compressed (norvc), so that one line is one instruction of 4 bytes, and no li needs more than two.
  */
 	.option	norvc
