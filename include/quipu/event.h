@@ -160,7 +160,9 @@ void quipu_event_add_count(struct quipu_event *, uint64_t delta);
 /*
  * The ring (A16). @mem: (1 + pages) * 4096 bytes that the caller keeps alive until unmap; written only by the core,
  * except data_tail, which is the reader's and is trusted for nothing but flow control. @writable: PROT_WRITE of the
- * mapping (else overwrite mode). 0, -EINVAL, -EPERM (lock limit).
+ * mapping (else overwrite mode). 0, -EINVAL, -EPERM (lock limit). @mem is zeroed and aligned to 8. An event that
+ * has a buffer already (mapped before, or SET_OUTPUT) maps that one again: @mem is then not used, and the buffer's
+ * memory must live until the last mapping is gone.
  */
 int quipu_event_map(struct quipu_event *, const struct quipu_caller *, void *mem, size_t pages, bool writable);
 void quipu_event_unmap(struct quipu_event *);
@@ -206,6 +208,11 @@ void quipu_core_tick_at(struct quipu_core *, unsigned cpu, const struct quipu_sa
 /* quipu_core_next_tick - when the next tick of @cpu is due (ns of its clock), UINT64_MAX when none is needed. */
 uint64_t quipu_core_next_tick(const struct quipu_core *, unsigned cpu);
 int quipu_core_set_online(struct quipu_core *, unsigned cpu, bool online);
+/*
+ * quipu_core_migrate - the events of @pmu on CPU @from go on, with their counts, on CPU @to: for an uncore driver whose
+ * CPU goes offline (its cpu_offline is called before the events of that CPU are stopped).
+ */
+void quipu_core_migrate(struct quipu_core *, struct quipu_pmu *pmu, unsigned from, unsigned to);
 /*
  * quipu_core_work - do what overflows left behind (disabling an event whose limit is reached). Call it after a driver's
  * interrupt handler returned; every other call of this header does it first as well.
