@@ -23,6 +23,9 @@ struct quipu_platform_env {
 	/* One line for each call between driver and firmware, when the user asked for it; NULL otherwise. */
 	void (*trace)(void *arg, const char *line);
 	void *trace_arg;
+	/* The machine's time in ns, for hardware that runs by itself; NULL: the room is told by advance alone. */
+	uint64_t (*now)(void *arg);
+	void *now_arg;
 };
 
 /* For `machine show`: one line of a room's description; @depth indents. */
@@ -43,6 +46,8 @@ struct quipu_platform {
 	void (*describe)(void *self, quipu_describe_fn *, void *arg);
 	/* A modelled CPU goes online or offline. */
 	void (*cpu_online)(void *self, unsigned cpu, bool online);
+	/* Optional: the machine's time is @now_ns; what hardware does by itself (devices, clocks) happens up to there. */
+	void (*advance)(void *self, uint64_t now_ns);
 };
 
 /* All rooms; terminated by NULL. */

@@ -653,6 +653,32 @@ void context_move_group(struct quipu_event *leader, unsigned class)
 	add_leader(c, leader);
 }
 
+/* A group of a CPU goes to another CPU with all it has counted (perf_pmu_migrate_context). */
+void context_migrate(struct quipu_event *leader, struct context *to)
+{
+	unsigned from = (unsigned)leader->ctx->cpu;
+	struct quipu_event *s;
+
+	if (!context_sub(to, leader->class))
+		return;
+	pmu_disable(leader->core, from, leader->class);
+	group_sched_out(leader);
+	pmu_enable(leader->core, from, leader->class);
+	link_remove(&leader->group_link);
+	add_leader(to, leader);
+	for (unsigned i = 0; (s = quipu_event_member(leader, i)); i++) {
+		event_update_time(s);
+		link_remove(&s->ctx_link);
+		link_append(&to->events, &s->ctx_link);
+		s->ctx = to;
+		s->cpu = to->cpu;
+		s->tstamp = context_now(to);
+		refresh_truth(s);
+	}
+	core_tell(leader->core, from);
+	context_resched(leader);
+}
+
 /* ---- enable and disable ---- */
 
 void event_enable(struct quipu_event *e)

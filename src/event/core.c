@@ -495,6 +495,35 @@ struct quipu_task *quipu_core_current(const struct quipu_core *core, unsigned cp
 	return cpu < core->config.ncpus ? core->cpus[cpu].current : NULL;
 }
 
+void quipu_core_migrate(struct quipu_core *core, struct quipu_pmu *pmu, unsigned from, unsigned to)
+{
+	struct link *l, *next;
+
+	if (from == to || from >= core->config.ncpus || to >= core->config.ncpus || !core->cpus[to].online)
+		return;
+	for (l = core->cpus[from].ctx.events.next; l != &core->cpus[from].ctx.events; l = next) {
+		struct quipu_event *e = container(l, struct quipu_event, ctx_link);
+
+		next = l->next;
+		if (e->leader != e || core->pmus[e->class] != pmu)
+			continue;
+		context_migrate(e, &core->cpus[to].ctx);
+		if (e->ctx == &core->cpus[to].ctx)
+			next = core->cpus[from].ctx.events.next; /* its members left as well: begin again */
+	}
+}
+
+/* Counters of the whole machine do not go with a CPU: their drivers move the events while they still count. */
+static void tell_uncore(struct quipu_core *core, unsigned n)
+{
+	for (size_t i = 0; i < core->npmus; i++) {
+		struct quipu_pmu *pmu = core->pmus[i];
+
+		if (pmu->context == QUIPU_CONTEXT_UNCORE && pmu->cpu_offline)
+			pmu->cpu_offline(pmu, n);
+	}
+}
+
 int quipu_core_set_online(struct quipu_core *core, unsigned n, bool online)
 {
 	struct cpu *cpu;
@@ -508,6 +537,7 @@ int quipu_core_set_online(struct quipu_core *core, unsigned n, bool online)
 	if (!online) {
 		if (cpu->current)
 			return -EBUSY;
+		tell_uncore(core, n);
 		for (struct link *l = cpu->ctx.events.next; l != &cpu->ctx.events; l = l->next)
 			event_disable(container(l, struct quipu_event, ctx_link));
 	}
@@ -517,7 +547,7 @@ int quipu_core_set_online(struct quipu_core *core, unsigned n, bool online)
 
 		if (online && pmu->cpu_online)
 			pmu->cpu_online(pmu, n);
-		else if (!online && pmu->cpu_offline)
+		else if (!online && pmu->cpu_offline && pmu->context != QUIPU_CONTEXT_UNCORE)
 			pmu->cpu_offline(pmu, n);
 	}
 	core_tell(core, n);

@@ -261,6 +261,7 @@ void context_add(struct context *, struct quipu_event *);
 void context_remove(struct quipu_event *, bool group);
 void context_detach_group(struct quipu_event *);
 void context_move_group(struct quipu_event *leader, unsigned class);
+void context_migrate(struct quipu_event *leader, struct context *to);
 /* Try again after @e became ready to run. */
 void context_resched(struct quipu_event *e);
 void context_task_in(struct quipu_task *, unsigned cpu);

@@ -71,6 +71,19 @@ uint64_t quipu_system_cycles_at(const struct quipu_system *sys, unsigned cpu, ui
 	return product > UINT64_MAX ? UINT64_MAX : (uint64_t)product;
 }
 
+static uint64_t room_now(void *arg)
+{
+	return quipu_system_time(arg);
+}
+
+/* Hardware that runs by itself keeps up with the clocks; drivers ask for the time themselves before they read. */
+static void advance_rooms(struct quipu_system *sys)
+{
+	for (unsigned i = 0; i < sys->nrooms; i++)
+		if (sys->rooms[i].platform->advance)
+			sys->rooms[i].platform->advance(sys->rooms[i].self, quipu_system_time(sys));
+}
+
 /* ---- timers ---- */
 
 uint64_t quipu_system_next_timer(const struct quipu_system *sys, unsigned cpu)
@@ -112,6 +125,7 @@ void quipu_system_timer(struct quipu_system *sys, unsigned cpu)
 	uint64_t now = quipu_system_now(sys, cpu);
 
 	sys->cpus[cpu].armed = UINT64_MAX;
+	advance_rooms(sys);
 	if (quipu_core_next_tick(sys->core, cpu) <= now)
 		quipu_core_tick(sys->core, cpu);
 	run_interval(sys, now);
@@ -192,6 +206,7 @@ void quipu_system_idle(struct quipu_system *sys, unsigned cpu, uint64_t ns)
 	if (task)
 		quipu_sched_out(sys->core, cpu, false);
 	sys->cpus[cpu].idle_ns += ns;
+	advance_rooms(sys);
 	run_interval(sys, now + ns);
 	if (task)
 		quipu_sched_in(sys->core, cpu, task);
@@ -269,6 +284,8 @@ static int make_rooms(struct quipu_system *sys, struct quipu_notes *notes)
 		.notes = notes,
 		.trace = sys->config.trace,
 		.trace_arg = sys->config.trace_arg,
+		.now = room_now,
+		.now_arg = sys,
 	};
 
 	for (const struct quipu_platform *const *p = quipu_platforms; *p && sys->nrooms < MAX_ROOMS; p++) {
