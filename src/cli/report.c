@@ -558,8 +558,7 @@ static void print_text(const struct report *r)
 	print_problems(r);
 	printf("#\n# Total Lost Samples: %" PRIu64 "\n#\n", r->total_lost);
 	for (size_t i = 0; i < r->nr_events; i++)
-		if (profile_aggregate_samples(r->sums[i]) || r->nr_events == 1)
-			print_event(r, i);
+		print_event(r, i);
 	if (perfdata_malformed(r->profile.data))
 		printf("# %zu damaged records were left out\n",
 		       perfdata_malformed(r->profile.data));
