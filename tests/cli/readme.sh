@@ -33,9 +33,9 @@ number=0 failed=0
 while IFS= read -r line; do
 	number=$((number + 1))
 	if eval "$line" >"$work/out" 2>&1 </dev/null; then
-		echo "ok $number - $line"
+		printf 'ok %d - %s\n' "$number" "$line"
 	else
-		echo "not ok $number - $line"
+		printf 'not ok %d - %s\n' "$number" "$line"
 		sed 's/^/# /' "$work/out" | tail -20
 		failed=1
 	fi
