@@ -177,11 +177,18 @@ static void note_context(struct context *c, unsigned cpu, const struct note *n)
 		output_note(e, cpu, n);
 }
 
-/* To the CPU-wide events of @cpu, then to the events of @task. */
+/*
+ * To the CPU-wide events of @cpu, then to the events of @task. The id trailers name who acts, even where the owner has
+ * taken it off the CPU already.
+ */
 static void note_all(struct quipu_core *core, struct quipu_task *task, unsigned cpu, const struct note *n)
 {
+	struct quipu_task *current = core->cpus[cpu].current;
+
+	core->cpus[cpu].current = task;
 	note_context(&core->cpus[cpu].ctx, cpu, n);
-	note_context(task ? &task->ctx : NULL, cpu, n);
+	note_context(&task->ctx, cpu, n);
+	core->cpus[cpu].current = current;
 }
 
 static unsigned valid_cpu(const struct quipu_core *core, unsigned cpu)
@@ -457,7 +464,7 @@ static void leave_cpu(struct quipu_task *t)
 	t->cpu = -1;
 }
 
-void quipu_task_exit(struct quipu_task *t, unsigned cpu)
+void quipu_task_exit(struct quipu_task *t, unsigned n_cpu)
 {
 	struct quipu_core *core = t->core;
 	struct task_body body = {
@@ -467,28 +474,27 @@ void quipu_task_exit(struct quipu_task *t, unsigned cpu)
 		.ptid = (uint32_t)t->parent_pid,
 	};
 	struct note n = {.type = PERF_RECORD_EXIT, .wanted = TASK_EVENTS, .body = &body, .len = sizeof(body)};
-	struct quipu_event *e;
+	struct quipu_task *current;
+	struct cpu *cpu;
 
 	core_work(core);
 	if (t->exited)
 		return;
-	cpu = valid_cpu(core, t->cpu >= 0 ? (unsigned)t->cpu : cpu);
-	if (t->cpu >= 0)
-		context_task_out(t);
-	/* Still current until the records are out: the id trailers name the exiting task. */
-	body.time = core_now(core, cpu);
+	n_cpu = valid_cpu(core, t->cpu >= 0 ? (unsigned)t->cpu : n_cpu);
+	cpu = &core->cpus[n_cpu];
+	leave_cpu(t);
 	t->refs++;
-	note_context(&t->ctx, cpu, &n);
-	while (!link_empty(&t->ctx.events)) {
-		e = container(t->ctx.events.next, struct quipu_event, ctx_link);
-		event_exit(e);
-	}
-	note_context(&core->cpus[cpu].ctx, cpu, &n);
-	if (t->cpu >= 0)
-		core->cpus[t->cpu].current = NULL;
-	t->cpu = -1;
+	/* The id trailers name the exiting task, which is no longer on its CPU. */
+	current = cpu->current;
+	cpu->current = t;
+	body.time = core_now(core, n_cpu);
+	note_context(&t->ctx, n_cpu, &n);
+	while (!link_empty(&t->ctx.events))
+		event_exit(container(t->ctx.events.next, struct quipu_event, ctx_link));
+	note_context(&cpu->ctx, n_cpu, &n);
+	cpu->current = current;
 	t->exited = true;
-	core_tell(core, cpu);
+	core_tell(core, n_cpu);
 	task_put(t);
 }
 
