@@ -101,6 +101,8 @@ static inline void add_taken_scalars(struct seg_vcpu *v, bool taken)
  * Engine sheet 7.3.
  */
 COLD static void odd_successor(struct seg_vcpu *v, const struct block *t, const struct block *p);
+/* Adds a step that is not a whole block, or not a simple one; folds. */
+COLD static void add_step(struct seg_vcpu *v, const struct step *s);
 
 enum set { COUNT = 0, BRANCH = 1, STACK = 2, SCALARS = 4, SYSCALL = 8 };
 
@@ -150,32 +152,95 @@ static inline __attribute__((always_inline)) void follow(struct seg_vcpu *v, con
 	v->priv[HOT_TOP] = top;
 }
 
+static inline __attribute__((always_inline)) void add_block(struct seg_vcpu *v, const struct block *t,
+							    const struct block *p, unsigned set)
+{
+	unsigned left = t->pc != p->fall;
+	unsigned odd = left & (unsigned)(t->pc != p->target) & (p->any ^ 1u);
+
+	if (__builtin_expect(odd, 0))
+		odd_successor(v, t, p);
+	else
+		finish(v, t, p, load_lanes(v) + t->lanes + outcome_lanes[left & p->moves], set);
+}
+
+/* A call or return that needs more than the fast path below does. */
+COLD static void follow_slowly(struct seg_vcpu *v, const struct block *t, const struct block *p)
+{
+	struct step s = { .prev = p, .block = t, .taken = taken_from(p, t) };
+
+	if (!block_successor(p, t->pc)) {
+		odd_successor(v, t, p);
+		return;
+	}
+	follow(v, t, p);
+	add_step(v, &s);
+}
+
+/*
+ * p ended in a call or a return. A function of its own, reached by a tail call, because the fast path would otherwise
+ * save the registers that this needs.
+ */
+static inline __attribute__((always_inline)) void call_or_return(struct seg_vcpu *v, const struct block *t,
+								 const struct block *p, unsigned set)
+{
+	struct frame *frames = vcpu_frames(v);
+	uint64_t top = v->priv[HOT_TOP];
+	bool simple;
+
+	if (__builtin_expect(!frames, 0)) {
+		add_block(v, t, p, set);
+		return;
+	}
+	if (p->flow == FLOW_RET)
+		simple = top && stack_expects(frames, top, t->pc);
+	else
+		simple = t->entry && p->flow != FLOW_COROUTINE && block_successor(p, t->pc);
+	if (__builtin_expect(!simple, 0)) {
+		follow_slowly(v, t, p);
+		return;
+	}
+	v->priv[HOT_WAS_TOP] = top;
+	if (p->flow == FLOW_RET)
+		v->priv[HOT_TOP] = top - 1;
+	else
+		v->priv[HOT_TOP] = stack_push_at(frames, top, p->fall, p->cti);
+	finish(v, t, p, load_lanes(v) + t->lanes + outcome_lanes[taken_from(p, t)], set);
+}
+
+static __attribute__((noinline)) void call_or_return_plain(struct seg_vcpu *v, const struct block *t,
+							   const struct block *p)
+{
+	call_or_return(v, t, p, STACK);
+}
+
+static __attribute__((noinline)) void call_or_return_scalars(struct seg_vcpu *v, const struct block *t,
+							     const struct block *p)
+{
+	call_or_return(v, t, p, STACK | SCALARS);
+}
+
 static inline __attribute__((always_inline)) void enter(unsigned vcpu, void *udata, unsigned set)
 {
 	struct seg_vcpu *v = &engine_pub[vcpu];
-	const struct block *t = udata, *p = NULL;
-	lanes_t a;
+	const struct block *t = udata, *p;
 
 	if (__builtin_expect(vcpu >= SEG_VCPUS, 0))
 		return;
-	a = load_lanes(v) + t->lanes;
 	if (set & (BRANCH | STACK)) {
-		bool left;
-
 		p = (const struct block *)(uintptr_t)v->priv[HOT_PREV];
 		v->priv[HOT_PREV] = (uintptr_t)t;
-		left = t->pc != p->fall;
-		if (__builtin_expect(left & (t->pc != p->target) & !p->any, 0)) {
-			odd_successor(v, t, p);
-			return;
-		}
-		a += outcome_lanes[left & p->moves];
-		if ((set & STACK) && p->flow >= FLOW_CALL)
-			follow(v, t, p);
-	} else if (set & SYSCALL) {
-		v->priv[HOT_PREV] = (uintptr_t)t;
+		if (!(set & STACK) || p->flow < FLOW_CALL)
+			add_block(v, t, p, set);
+		else if (set & SCALARS)
+			call_or_return_scalars(v, t, p);
+		else
+			call_or_return_plain(v, t, p);
+		return;
 	}
-	finish(v, t, p, a, set);
+	if (set & SYSCALL)
+		v->priv[HOT_PREV] = (uintptr_t)t;
+	finish(v, t, NULL, load_lanes(v) + t->lanes, set);
 }
 
 #define CALLBACK(name, set)                                 \

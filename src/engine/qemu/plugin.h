@@ -77,8 +77,9 @@ struct engine {
 	struct vcpu vcpu[SEG_VCPUS];
 };
 
-extern struct engine engine;
-extern struct seg_vcpu engine_pub[SEG_VCPUS];
+/* Hidden, so that the compiler addresses them without a table. */
+extern struct engine engine __attribute__((visibility("hidden")));
+extern struct seg_vcpu engine_pub[SEG_VCPUS] __attribute__((visibility("hidden")));
 
 static inline unsigned vcpu_index(const struct seg_vcpu *v)
 {

@@ -2,8 +2,6 @@
 /* The shadow call stack where returns do not match calls: skipped frames, longjmp, unwinding. Engine sheet 8. */
 #include "stack.h"
 
-#include <stdbool.h>
-
 static const struct frame *frame_at(const struct frame *frames, uint64_t i)
 {
 	return &frames[i & (STACK_FRAMES - 1)];

@@ -7,6 +7,7 @@
 #ifndef QUIPU_ENGINE_STACK_H
 #define QUIPU_ENGINE_STACK_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #define STACK_FRAMES 65536u /* older ones are overwritten */
@@ -27,13 +28,25 @@ struct entries {
 	uint32_t n; /* may exceed max: the rest was dropped */
 };
 
-static inline void stack_push(struct frame *frames, uint64_t *top, uint64_t ret, uint64_t site)
+/* stack_push_at - push above @top; returns the new top. */
+static inline uint64_t stack_push_at(struct frame *frames, uint64_t top, uint64_t ret, uint64_t site)
 {
-	struct frame *f = &frames[*top & (STACK_FRAMES - 1)];
+	struct frame *f = &frames[top & (STACK_FRAMES - 1)];
 
 	f->ret = ret;
 	f->site = site;
-	++*top;
+	return top + 1;
+}
+
+static inline void stack_push(struct frame *frames, uint64_t *top, uint64_t ret, uint64_t site)
+{
+	*top = stack_push_at(frames, *top, ret, site);
+}
+
+/* stack_expects - does the top frame return to @pc? Meaningless when there is none. */
+static inline bool stack_expects(const struct frame *frames, uint64_t top, uint64_t pc)
+{
+	return frames[(top - 1) & (STACK_FRAMES - 1)].ret == pc;
 }
 
 /*
@@ -45,7 +58,7 @@ void stack_unwind(const struct frame *frames, uint64_t *top, uint64_t pc, const 
 /* stack_return - a return went to @pc. */
 static inline void stack_return(const struct frame *frames, uint64_t *top, uint64_t pc, const struct entries *entries)
 {
-	if (frames[(*top - 1) & (STACK_FRAMES - 1)].ret == pc && *top)
+	if (stack_expects(frames, *top, pc) && *top)
 		--*top;
 	else
 		stack_unwind(frames, top, pc, entries);
