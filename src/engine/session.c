@@ -440,9 +440,10 @@ static void leave(struct session *s, struct proc *p, unsigned v)
 	if (c) {
 		unsigned cpu = (unsigned)(c - s->cpus);
 
-		quipu_system_stop(s->system, cpu, false);
+		/* An exit is no context switch: the task goes while it is on its CPU. */
 		if (p->tasks[v])
 			quipu_task_exit(p->tasks[v], cpu);
+		quipu_system_stop(s->system, cpu, false);
 		session_view_gone(s, c);
 		quipu_system_leave(s->system, cpu);
 	} else if (p->tasks[v]) {

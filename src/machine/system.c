@@ -120,16 +120,22 @@ static void run_interval(struct quipu_system *sys, uint64_t now)
 	}
 }
 
-void quipu_system_timer(struct quipu_system *sys, unsigned cpu)
+/* @at: where the CPU stands, for samples of clock events; NULL when nobody knows. */
+static void run_timers(struct quipu_system *sys, unsigned cpu, const struct quipu_sample *at)
 {
 	uint64_t now = quipu_system_now(sys, cpu);
 
 	sys->cpus[cpu].armed = UINT64_MAX;
 	advance_rooms(sys);
 	if (quipu_core_next_tick(sys->core, cpu) <= now)
-		quipu_core_tick(sys->core, cpu);
+		quipu_core_tick_at(sys->core, cpu, at);
 	run_interval(sys, now);
 	rearm(sys, cpu);
+}
+
+void quipu_system_timer(struct quipu_system *sys, unsigned cpu)
+{
+	run_timers(sys, cpu, NULL);
 }
 
 void quipu_system_set_interval(struct quipu_system *sys, uint64_t ns, void (*fn)(void *arg, uint64_t now), void *arg)
@@ -150,11 +156,22 @@ static void on_interrupt(void *arg, const struct quipu_interrupt *intr)
 {
 	struct quipu_system *sys = arg;
 
-	if (intr->slots & bits_mask(QUIPU_SLOTS_HARDWARE))
+	const struct quipu_sample at = {
+		.ip = intr->pc,
+		.chain = intr->chain,
+		.nr_chain = intr->nr_chain,
+		.pid = intr->pid,
+		.tid = intr->tid,
+		.exact_ip = true,
+	};
+
+	if (intr->slots & bits_mask(QUIPU_SLOTS_HARDWARE)) {
 		for (unsigned i = 0; i < sys->nrooms; i++)
 			sys->rooms[i].platform->interrupt(sys->rooms[i].self, intr);
+		quipu_core_work(sys->core);
+	}
 	if (intr->slots & bits_one(QUIPU_SLOT_TICK))
-		quipu_system_timer(sys, intr->cpu);
+		run_timers(sys, intr->cpu, &at);
 	else
 		rearm(sys, intr->cpu);
 }
