@@ -3,8 +3,10 @@
 #include <quipu/platform.h>
 
 #include "platform/riscv/room.h"
+#include "platform/vtd/room.h"
 
 const struct quipu_platform *const quipu_platforms[] = {
 	&quipu_platform_riscv,
+	&quipu_platform_vtd,
 	NULL,
 };
