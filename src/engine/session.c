@@ -476,7 +476,8 @@ static void serve_reasons(struct session *s, struct proc *p, unsigned v, uint32_
 }
 
 /* The values a bell shows: before a first instruction there are none; at a deadline the record's stand. */
-#define REASONS_WITHOUT_VIEW (SEG_BELL_START | SEG_BELL_THREAD | SEG_BELL_FORK | SEG_BELL_DEADLINE)
+#define REASONS_WITHOUT_VIEW \
+	(SEG_BELL_START | SEG_BELL_THREAD | SEG_BELL_FORK | SEG_BELL_DEADLINE | SEG_BELL_RING)
 
 static void serve_bell(struct session *s, struct proc *p, unsigned v)
 {
@@ -565,7 +566,23 @@ static bool gone(const struct proc *p)
 {
 	struct pollfd pfd = {.fd = p->pidfd, .events = POLLIN};
 
+	if (p->pidfd == -ESRCH) /* it ended before anyone looked */
+		return true;
 	return p->pidfd >= 0 && poll(&pfd, 1, 0) == 1;
+}
+
+/* The slot of a buried process, all zero again, for the next one. */
+static void release_slot(struct session *s, unsigned slot)
+{
+	struct proc *p = &s->procs[slot];
+
+	if (fallocate(s->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
+		      (off_t)(SEG_HEADER_BYTES + slot * SEG_SLOT_BYTES), (off_t)SEG_SLOT_BYTES))
+		return; /* it stays taken */
+	munmap(p->base, SEG_SLOT_BYTES);
+	memset(p, 0, sizeof(*p));
+	s->served &= ~bits_one(slot);
+	__atomic_and_fetch(&s->head->claimed, ~bits_one(slot), __ATOMIC_SEQ_CST);
 }
 
 static void reap_procs(struct session *s)
@@ -573,8 +590,10 @@ static void reap_procs(struct session *s)
 	for (unsigned i = 0; i < SEG_PROCS; i++) {
 		struct proc *p = &s->procs[i];
 
-		if (p->base && !p->dead && (pid_t)p->seg->pid != s->child && gone(p))
+		if (p->base && !p->dead && (pid_t)p->seg->pid != s->child && gone(p)) {
 			bury(s, p);
+			release_slot(s, i);
+		}
 	}
 }
 
