@@ -5,7 +5,8 @@
  *
  * Quirks kept, because tools see them: the status of a command is ignored (a refused ENABLE leaves a count of 0), events
  * without any counter open and never run, a group may be two members too large. Where the kernel stays silent the reason
- * is given to the core. Deviation: a command that never ends gives -ETIMEDOUT, where the kernel panics.
+ * is given to the core. Deviations: a command that never ends gives -ETIMEDOUT, where the kernel panics; a counter that
+ * wraps to where it was last read loses nothing.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -358,6 +359,19 @@ static void vtd_pmu_disable(struct quipu_pmu *pmu, unsigned cpu)
 	vtd_driver_command(pmu->driver, ECMD_FREEZE, 0, 0);
 }
 
+/*
+ * The counter has just wrapped. Linux takes the difference here as everywhere, which is 0 for a counter that comes by
+ * where it was last read, and so loses that round; here it counts.
+ */
+static void update_wrapped(struct vtd_driver *d, struct quipu_event *e)
+{
+	uint64_t before = quipu_event_hw(e)->prev_count;
+
+	update(d, e);
+	if (quipu_event_hw(e)->prev_count >= before)
+		quipu_event_add_count(e, bits_mask(d->width) + 1);
+}
+
 /* The interrupt is threaded and one-shot: masked while its handler runs. */
 void vtd_driver_interrupt(struct vtd_driver *d)
 {
@@ -369,7 +383,7 @@ void vtd_driver_interrupt(struct vtd_driver *d)
 	while ((overflown = rd64(d, d->ovf_off))) {
 		for (uint64_t left = overflown; left; left &= left - 1)
 			if (d->on[bits_low(left)])
-				update(d, d->on[bits_low(left)]);
+				update_wrapped(d, d->on[bits_low(left)]);
 		wr64(d, d->ovf_off, overflown);
 	}
 	wr32(d, PERFINTRSTS_REG, 1);
