@@ -25,11 +25,31 @@ static uint16_t cost_of(const struct seg_header *h, unsigned class)
 	return cost > BLOCK_MAX_COST ? BLOCK_MAX_COST : cost;
 }
 
-static uint16_t rate_of(quipu_signal signal, unsigned class)
+static bool accesses(quipu_signal signal, unsigned byte)
 {
+	return (signal == QUIPU_SIGNAL_LOADS && byte & INSN_LOAD) || (signal == QUIPU_SIGNAL_STORES && byte & INSN_STORE);
+}
+
+static uint16_t rate_of(quipu_signal signal, unsigned byte)
+{
+	unsigned class = byte & (INSN_LOAD - 1);
+
 	if (class == QUIPU_INSN_TRAP) /* does not retire */
 		return 0;
-	return quipu_signal_mask(signal) & QUIPU_CLASS_BIT(class) ? 1 : 0;
+	return accesses(signal, byte) || quipu_signal_mask(signal) & QUIPU_CLASS_BIT(class);
+}
+
+/* A repetition is no further instruction: a cycle, and what it loads and stores. */
+static void rates_again(struct rates *r, const struct seg_header *h)
+{
+	for (unsigned a = 0; a < 4; a++) {
+		r->lane_again[a][SEG_LANE_CYCLES] = 1;
+		for (unsigned k = 2; k < SEG_LANES; k++)
+			r->lane_again[a][k] = accesses(h->lane_signal[k], a * INSN_LOAD);
+		for (unsigned k = 0; k < SEG_SCALARS; k++)
+			r->scalar_again[a][k] = accesses(h->scalar_signal[k], a * INSN_LOAD) ||
+						h->scalar_signal[k] == QUIPU_SIGNAL_CYCLES;
+	}
 }
 
 static void note_signal(struct rates *r, unsigned index, quipu_signal signal)
@@ -45,16 +65,21 @@ static void note_signal(struct rates *r, unsigned index, quipu_signal signal)
 void rates_init(struct rates *r, const struct seg_header *h)
 {
 	memset(r, 0, sizeof(*r));
-	for (unsigned c = 0; c < QUIPU_INSN_CLASSES; c++) {
-		r->lane[c][SEG_LANE_INSTRUCTIONS] = c != QUIPU_INSN_TRAP;
-		r->lane[c][SEG_LANE_CYCLES] = cost_of(h, c);
+	for (unsigned c = 0; c < INSN_BYTES; c++) {
+		unsigned class = c & (INSN_LOAD - 1);
+
+		if (class >= QUIPU_INSN_CLASSES)
+			continue;
+		r->lane[c][SEG_LANE_INSTRUCTIONS] = class != QUIPU_INSN_TRAP;
+		r->lane[c][SEG_LANE_CYCLES] = cost_of(h, class);
 		for (unsigned k = 2; k < SEG_LANES; k++)
 			r->lane[c][k] = rate_of(h->lane_signal[k], c);
 		for (unsigned k = 0; k < SEG_SCALARS; k++)
 			r->scalar[c][k] = h->scalar_signal[k] == QUIPU_SIGNAL_CYCLES ?
-						  cost_of(h, c) :
+						  cost_of(h, class) :
 						  rate_of(h->scalar_signal[k], c);
 	}
+	rates_again(r, h);
 	r->counted = 3; /* lanes 0 and 1 are fixed */
 	for (unsigned k = 2; k < SEG_LANES; k++)
 		note_signal(r, k, h->lane_signal[k]);
@@ -137,22 +162,38 @@ uint64_t block_hash(uint64_t hash, const uint8_t *bytes, unsigned len)
 	return hash ^ hash >> 29;
 }
 
+/* How @cti leaves the block. With a slot the next instruction is the one behind it. */
+static void set_flow(struct block *b, const struct insn *cti, bool slot_inside)
+{
+	bool direct = cti->flow == FLOW_COND || cti->flow == FLOW_JUMP || cti->flow == FLOW_CALL;
+
+	b->cti = cti->pc;
+	b->fall = cti->pc + cti->size + (cti->delay ? 4 : 0);
+	b->flow = cti->flow;
+	b->moves = cti->flow != FLOW_NONE && cti->flow != FLOW_SYSCALL && cti->flow != FLOW_REP;
+	b->any = cti->flow == FLOW_IJUMP || cti->flow == FLOW_ICALL || cti->flow >= FLOW_RET;
+	b->target = direct ? cti->target : cti->flow == FLOW_REP ? cti->pc : b->fall;
+	b->again = cti->again / INSN_LOAD;
+	if (slot_inside || (cti->delay != DELAY_ALWAYS && cti->delay != DELAY_TAKEN))
+		return;
+	/* The slot comes next, as a block of its own; only then is it seen where control goes. */
+	b->apart = cti->delay;
+	b->goes = b->target;
+	b->target = b->fall;
+	b->any = 0;
+}
+
 static void fill(struct block *b, const struct rates *r, const struct insn *insn, unsigned n)
 {
-	const struct insn *last = &insn[n - 1];
+	const struct insn *cti = &insn[n - 1];
 	uint16_t *offsets = (uint16_t *)(b + 1);
 	uint8_t *classes = (uint8_t *)(offsets + n);
 
 	b->n = (uint16_t)n;
 	b->pc = insn[0].pc;
-	b->cti = last->pc;
-	b->fall = last->pc + last->size;
-	b->flow = last->flow;
-	b->moves = last->flow != FLOW_NONE && last->flow != FLOW_SYSCALL;
-	b->any = last->flow == FLOW_IJUMP || last->flow == FLOW_ICALL || last->flow == FLOW_RET ||
-		 last->flow == FLOW_COROUTINE;
-	b->target = last->flow == FLOW_COND || last->flow == FLOW_JUMP || last->flow == FLOW_CALL ? last->target :
-												    b->fall;
+	if (n > 1 && insn[n - 2].delay == DELAY_ALWAYS)
+		cti--; /* the last one is its slot */
+	set_flow(b, cti, cti < &insn[n - 1]);
 	for (unsigned i = 0; i < n; i++) {
 		offsets[i] = (uint16_t)(insn[i].pc - b->pc);
 		classes[i] = insn[i].class;
@@ -186,7 +227,7 @@ const struct block *block_intern(struct block_store *s, const struct rates *r, c
 
 int block_index(const struct block *b, uint64_t pc)
 {
-	if (pc < b->pc || pc > b->cti)
+	if (pc < b->pc || !b->n || pc > block_insn(b, b->n - 1u))
 		return -1;
 	for (unsigned i = 0; i < b->n; i++) {
 		if (block_insn(b, i) == pc)
@@ -211,12 +252,24 @@ static void add_class(const struct rates *r, unsigned class, int64_t v[INDEXES])
 		v[SEG_LANES + k] += r->scalar[class][k];
 }
 
+static void add_again(const struct rates *r, unsigned again, int64_t v[INDEXES])
+{
+	for (unsigned k = 0; k < SEG_LANES; k++)
+		v[k] += r->lane_again[again][k];
+	for (unsigned k = 0; k < r->nscalars; k++)
+		v[SEG_LANES + k] += r->scalar_again[again][k];
+}
+
 void step_sum(const struct rates *r, const struct step *s, int64_t sum[INDEXES])
 {
 	if (s->taken)
 		add_taken(r, sum);
 	if (!s->block)
 		return;
+	if (s->again) {
+		add_again(r, s->block->again, sum);
+		return;
+	}
 	for (unsigned i = s->skip; i < s->block->n; i++)
 		add_class(r, block_classes(s->block)[i], sum);
 }
@@ -239,7 +292,10 @@ void step_walk(const struct rates *r, const struct step *s, int64_t now[INDEXES]
 			reached(arg, s->prev->cti, true);
 	}
 	for (unsigned i = s->skip; s->block && i < s->block->n; i++) {
-		add_class(r, block_classes(s->block)[i], now);
+		if (s->again)
+			add_again(r, s->block->again, now);
+		else
+			add_class(r, block_classes(s->block)[i], now);
 		if (any_reached(r, now, nearest))
 			reached(arg, block_insn(s->block, i), false);
 	}

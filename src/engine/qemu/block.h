@@ -19,10 +19,12 @@
 
 typedef uint16_t lanes_t __attribute__((vector_size(16)));
 
-/* What one instruction of each class adds to each signal; made once from the segment's header. */
+/* What one instruction of each class, with its accesses, adds to each signal; made once from the segment's header. */
 struct rates {
-	lanes_t lane[QUIPU_INSN_CLASSES];
-	uint16_t scalar[QUIPU_INSN_CLASSES][SEG_SCALARS];
+	lanes_t lane[INSN_BYTES]; /* by class byte */
+	uint16_t scalar[INSN_BYTES][SEG_SCALARS];
+	lanes_t lane_again[4]; /* a repetition, by what it accesses: bit 0 load, bit 1 store */
+	uint16_t scalar_again[4][SEG_SCALARS];
 	unsigned nscalars; /* highest scalar in use + 1 */
 	uint32_t counted;  /* bit i: index i is a sum over classes */
 	uint32_t taken;	   /* bit i: index i counts taken branches */
@@ -35,12 +37,15 @@ struct block {
 	uint64_t pc;
 	uint64_t fall;	 /* the next instruction in memory */
 	uint64_t target; /* of a direct transfer; else as fall */
-	uint64_t cti;	 /* the last instruction */
+	uint64_t cti;	 /* the instruction that decides where control goes: the last but for a delay slot */
 	uint8_t flow;	 /* enum flow */
 	uint8_t moves;	 /* 1: the last instruction can transfer control */
 	uint8_t any;	 /* 1: every successor is legal */
 	uint8_t entry;	 /* 1: known to be the start of a function */
 	uint16_t n;
+	uint8_t again;	 /* FLOW_REP: what a repetition accesses, as lane_again has it */
+	uint8_t apart;	 /* enum delay of a transfer whose slot is no part of the block; else DELAY_NONE */
+	uint64_t goes;	 /* then: where it goes when it is taken, fall when that is not known */
 	struct block *next; /* in its hash chain */
 	uint64_t hash;
 	uint16_t scalar[SEG_SCALARS];
@@ -75,8 +80,10 @@ static inline bool block_successor(const struct block *b, uint64_t pc)
 struct insn {
 	uint64_t pc;
 	uint8_t size;
-	uint8_t class;
+	uint8_t class; /* with INSN_LOAD, INSN_STORE */
 	uint8_t flow;
+	uint8_t again;
+	uint8_t delay;
 	uint64_t target;
 };
 
@@ -113,6 +120,7 @@ struct step {
 	const struct block *block; /* NULL: none */
 	unsigned skip;
 	bool taken;
+	bool again; /* @block is one instruction, and this is a repetition of it */
 };
 
 /* step_sum - add to @sum what @s contributed to each index. */

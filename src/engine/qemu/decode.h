@@ -18,17 +18,36 @@ enum flow {
 	FLOW_COND,	/* direct, conditional */
 	FLOW_JUMP,	/* direct */
 	FLOW_SYSCALL,	/* asks the system; may be restarted */
+	FLOW_REP,	/* one instruction, done again until its count is used up (x86) */
 	FLOW_IJUMP,	/* indirect */
 	FLOW_CALL,	/* direct, linking */
 	FLOW_ICALL,	/* indirect, linking */
 	FLOW_RET,
 	FLOW_COROUTINE, /* returns through one link register and links in the other: pop, then push */
+	FLOW_CRET,	/* conditional return (ppc64le) */
+};
+
+/* Beside the class, for instructions that compute and access memory at once: in the class byte of a block's record. */
+#define INSN_LOAD  0x20u
+#define INSN_STORE 0x40u
+#define INSN_BYTES 128u /* values of a class byte */
+_Static_assert(QUIPU_INSN_CLASSES <= INSN_LOAD, "class and accesses share a byte");
+
+/* The instruction behind a transfer that is executed before its target (sparc64). */
+enum delay {
+	DELAY_NONE = 0,
+	DELAY_ALWAYS, /* annul bit 0, and transfers that have none */
+	DELAY_TAKEN,  /* annulled unless taken */
+	DELAY_NEVER,  /* always annulled */
 };
 
 struct decoded {
 	uint8_t class; /* enum quipu_insn_class */
 	uint8_t flow;  /* enum flow */
 	uint8_t size;  /* bytes; 0: not decodable */
+	uint8_t access; /* INSN_LOAD, INSN_STORE: beside what the class says */
+	uint8_t again; /* FLOW_REP: the accesses of each repetition */
+	uint8_t delay; /* enum delay */
 	uint64_t target; /* of a direct transfer */
 };
 
@@ -38,17 +57,20 @@ enum call {
 	CALL_MMAP,
 	CALL_MPROTECT,
 	CALL_PRCTL,
-	CALL_CLONE,
+	CALL_CLONE, /* and fork, vfork */
 	CALL_EXECVE,
 	CALL_EXIT,
 	CALL_SIGACTION,
 	CALL_SIGRETURN,
 	CALL_OPENAT,
+	CALL_OPEN,
 	CALL_NANOSLEEP,
 	CALL_CLOCK_NANOSLEEP,
+	CALL_POLL,
 	CALL_PPOLL,
+	CALL_SELECT,
 	CALL_PSELECT6,
-	CALL_EPOLL_PWAIT,
+	CALL_EPOLL_PWAIT, /* and epoll_wait */
 	CALL_FUTEX,
 	CALL_SIGTIMEDWAIT,
 	CALL_TIME,   /* the result depends on the host's clock */
@@ -62,10 +84,19 @@ struct call_row {
 	uint8_t call; /* enum call */
 };
 
+/* What an instruction set asks of the engine. */
+enum isa_trait {
+	ISA_TRACK = 1u << 0,	/* the block before is always kept (FLOW_REP) */
+	ISA_BRANCH = 1u << 1,	/* blocks that are left half-way are ordinary: their successors are always looked at */
+	ISA_PHANTOM = 1u << 2,	/* the last instruction of a block may not be in it (engine sheet 5.4) */
+	ISA_BIG_ENDIAN = 1u << 3,
+};
+
 struct isa {
 	const char *name;	/* QEMU's target name */
 	uint16_t elf_machine;
 	uint32_t page;
+	uint32_t traits; /* enum isa_trait */
 	void (*decode)(const uint8_t *bytes, unsigned len, uint64_t pc, struct decoded *);
 	const struct call_row *calls;
 	unsigned ncalls;
@@ -77,5 +108,7 @@ enum call isa_call(const struct isa *, int64_t nr);
 
 /* decode_riscv64 - RV64GC, V and the ratified bit and cache-block extensions; every other encoding is an ALU class. */
 void decode_riscv64(const uint8_t *bytes, unsigned len, uint64_t pc, struct decoded *);
+/* decode_x86_64 - 64-bit mode; VEX, and the lengths of EVEX. @len bytes are there, of which it may use up to 15. */
+void decode_x86_64(const uint8_t *bytes, unsigned len, uint64_t pc, struct decoded *);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * The instruction sets that the engine knows, each with the system calls that it must notice (Linux's numbers:
- * asm-generic/unistd.h for riscv64). x86_64, ppc64le and sparc64 join as rows.
+ * asm-generic/unistd.h for riscv64, arch/x86/entry/syscalls/syscall_64.tbl for x86_64).
  */
 #include "decode.h"
 
@@ -42,8 +42,52 @@ static const struct call_row riscv64_calls[] = {
 	{ 198, CALL_NETWORK }, /* socket */
 };
 
+static const struct call_row x86_64_calls[] = {
+	{ 9, CALL_MMAP },
+	{ 10, CALL_MPROTECT },
+	{ 157, CALL_PRCTL },
+	{ 56, CALL_CLONE },
+	{ 57, CALL_CLONE }, /* fork */
+	{ 58, CALL_CLONE }, /* vfork */
+	{ 59, CALL_EXECVE },
+	{ 60, CALL_EXIT },
+	{ 231, CALL_EXIT }, /* exit_group */
+	{ 13, CALL_SIGACTION },
+	{ 15, CALL_SIGRETURN },
+	{ 2, CALL_OPEN },
+	{ 257, CALL_OPENAT },
+	{ 35, CALL_NANOSLEEP },
+	{ 230, CALL_CLOCK_NANOSLEEP },
+	{ 7, CALL_POLL },
+	{ 271, CALL_PPOLL },
+	{ 23, CALL_SELECT },
+	{ 270, CALL_PSELECT6 },
+	{ 232, CALL_EPOLL_PWAIT }, /* epoll_wait */
+	{ 281, CALL_EPOLL_PWAIT },
+	{ 202, CALL_FUTEX },
+	{ 128, CALL_SIGTIMEDWAIT },
+	{ 228, CALL_TIME }, /* clock_gettime */
+	{ 96, CALL_TIME },  /* gettimeofday */
+	{ 201, CALL_TIME }, /* time */
+	{ 100, CALL_TIME }, /* times */
+	{ 98, CALL_TIME },  /* getrusage */
+	{ 99, CALL_TIME },  /* sysinfo */
+	{ 286, CALL_TIME }, /* timerfd_settime */
+	{ 38, CALL_TIME },  /* setitimer */
+	{ 37, CALL_TIME },  /* alarm */
+	{ 223, CALL_TIME }, /* timer_settime */
+	{ 318, CALL_RANDOM },
+	{ 39, CALL_PID },
+	{ 110, CALL_PID }, /* getppid */
+	{ 186, CALL_PID }, /* gettid */
+	{ 41, CALL_NETWORK }, /* socket */
+};
+
+#define CALLS(t) t, sizeof(t) / sizeof((t)[0])
+
 static const struct isa isas[] = {
-	{ "riscv64", 243, 4096, decode_riscv64, riscv64_calls, sizeof(riscv64_calls) / sizeof(riscv64_calls[0]) },
+	{ "riscv64", 243, 4096, 0, decode_riscv64, CALLS(riscv64_calls) },
+	{ "x86_64", 62, 4096, ISA_TRACK | ISA_PHANTOM, decode_x86_64, CALLS(x86_64_calls) },
 };
 
 const struct isa *isa_find(const char *target_name)

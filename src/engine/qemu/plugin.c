@@ -104,7 +104,7 @@ COLD static void odd_successor(struct seg_vcpu *v, const struct block *t, const 
 /* Adds a step that is not a whole block, or not a simple one; folds. */
 COLD static void add_step(struct seg_vcpu *v, const struct step *s);
 
-enum set { COUNT = 0, BRANCH = 1, STACK = 2, SCALARS = 4, SYSCALL = 8 };
+enum set { COUNT = 0, BRANCH = 1, STACK = 2, SCALARS = 4, TRACK = 8 };
 
 static inline __attribute__((always_inline)) void finish(struct seg_vcpu *v, const struct block *t,
 							 const struct block *p, lanes_t a, unsigned set)
@@ -195,7 +195,7 @@ static inline __attribute__((always_inline)) void call_or_return(struct seg_vcpu
 	if (p->flow == FLOW_RET)
 		simple = top && stack_expects(frames, top, t->pc);
 	else
-		simple = t->entry && p->flow != FLOW_COROUTINE && block_successor(p, t->pc);
+		simple = t->entry && p->flow < FLOW_RET && t->pc != p->fall && block_successor(p, t->pc);
 	if (__builtin_expect(!simple, 0)) {
 		follow_slowly(v, t, p);
 		return;
@@ -238,7 +238,7 @@ static inline __attribute__((always_inline)) void enter(unsigned vcpu, void *uda
 			call_or_return_plain(v, t, p);
 		return;
 	}
-	if (set & SYSCALL)
+	if (set & TRACK)
 		v->priv[HOT_PREV] = (uintptr_t)t;
 	finish(v, t, NULL, load_lanes(v) + t->lanes, set);
 }
@@ -250,9 +250,9 @@ static inline __attribute__((always_inline)) void enter(unsigned vcpu, void *uda
 	}
 
 CALLBACK(on_count, COUNT)
-CALLBACK(on_count_syscall, COUNT | SYSCALL)
+CALLBACK(on_count_track, COUNT | TRACK)
 CALLBACK(on_scalars, COUNT | SCALARS)
-CALLBACK(on_scalars_syscall, COUNT | SCALARS | SYSCALL)
+CALLBACK(on_scalars_track, COUNT | SCALARS | TRACK)
 CALLBACK(on_branch, BRANCH)
 CALLBACK(on_branch_scalars, BRANCH | SCALARS)
 CALLBACK(on_stack, STACK)
@@ -364,7 +364,9 @@ COLD static void resume(struct seg_vcpu *v, const struct block *t)
 	int index = interrupted_index(p, t);
 
 	s->resumes = false;
-	if (index >= 0) {
+	if (p->flow == FLOW_REP && t->pc == p->cti && t->n == 1) {
+		step.again = true;
+	} else if (index >= 0) {
 		step.skip = replayed(p, index, t);
 	} else if (block_successor(p, t->pc)) {
 		step.taken = taken_from(p, t);
@@ -411,6 +413,24 @@ COLD static void handler_entered(struct seg_vcpu *v, const struct block *t)
 	add_step(v, &step);
 }
 
+/* A repeated instruction by itself: the block before may have been its last repetition. */
+static void on_rep(unsigned vcpu, void *udata)
+{
+	struct seg_vcpu *v = &engine_pub[vcpu];
+	struct step step = { .block = udata, .again = true };
+	const struct block *p;
+
+	if (vcpu >= SEG_VCPUS)
+		return;
+	p = (const struct block *)(uintptr_t)v->priv[HOT_PREV];
+	if (p->flow != FLOW_REP || p->cti != step.block->pc) {
+		engine.ordinary(vcpu, udata);
+		return;
+	}
+	v->priv[HOT_PREV] = (uintptr_t)udata;
+	add_step(v, &step);
+}
+
 static void on_handler(unsigned vcpu, void *udata)
 {
 	if (vcpu < SEG_VCPUS)
@@ -434,21 +454,28 @@ void engine_handler(uint64_t pc)
 
 /* ---- translation ---- */
 
-static qemu_plugin_vcpu_udata_cb callback_for(const struct block *b)
+static qemu_plugin_vcpu_udata_cb ordinary_callback(bool track)
 {
 	bool scalars = engine.rates.counted >> SEG_LANES || engine.rates.taken >> SEG_LANES;
 
-	if (engine.features & (SEG_STACK | SEG_BRANCH) && is_handler(b->pc))
-		return on_handler;
 	if (engine.features & SEG_STACK)
 		return scalars ? on_stack_scalars : on_stack;
 	if (engine.features & SEG_BRANCH)
 		return scalars ? on_branch_scalars : on_branch;
+	if (track)
+		return scalars ? on_scalars_track : on_count_track;
+	return scalars ? on_scalars : on_count;
+}
+
+static qemu_plugin_vcpu_udata_cb callback_for(const struct block *b)
+{
 	if (!(engine.features & SEG_COUNT))
 		return on_nothing;
-	if (b->flow == FLOW_SYSCALL)
-		return scalars ? on_scalars_syscall : on_count_syscall;
-	return scalars ? on_scalars : on_count;
+	if (engine.features & (SEG_STACK | SEG_BRANCH) && is_handler(b->pc))
+		return on_handler;
+	if (b->flow == FLOW_REP && b->n == 1)
+		return on_rep;
+	return b->flow == FLOW_SYSCALL ? ordinary_callback(true) : engine.ordinary;
 }
 
 static uint64_t read_insn(struct insn *in, const struct qemu_plugin_insn *insn, uint64_t hash)
@@ -462,8 +489,35 @@ static uint64_t read_insn(struct insn *in, const struct qemu_plugin_insn *insn, 
 	plugin_insn_bytes(insn, bytes, size);
 	in->pc = qemu_plugin_insn_vaddr(insn);
 	engine.isa->decode(bytes, (unsigned)size, in->pc, &d);
-	*in = (struct insn){ in->pc, (uint8_t)size, d.class, d.flow, d.target };
+	*in = (struct insn){ .pc = in->pc, .size = (uint8_t)size, .class = d.class | d.access, .flow = d.flow,
+			     .again = d.again, .delay = d.delay, .target = d.target };
 	return block_hash(hash, bytes, (unsigned)size);
+}
+
+#define HASH_START UINT64_C(0xcbf29ce484222325)
+#define X86_LONGEST 15
+
+/*
+ * An instruction that crosses into the next page is taken back by the translator of x86, but stays in the list of the
+ * block's instructions. Whether that happened cannot be seen here, only that it may have.
+ */
+static bool may_be_phantom(const struct qemu_plugin_insn *insn)
+{
+	uint64_t page = engine.isa->page;
+
+	return engine.isa->traits & ISA_PHANTOM &&
+	       (qemu_plugin_insn_vaddr(insn) & (page - 1)) > page - X86_LONGEST;
+}
+
+/* So it is a block of its own, entered right before it runs, if it ever does from here. */
+static void set_apart(struct qemu_plugin_insn *insn)
+{
+	struct insn in;
+	uint64_t hash = read_insn(&in, insn, HASH_START);
+	const struct block *b = block_intern(&engine.store, &engine.rates, &in, 1, hash);
+
+	if (b)
+		qemu_plugin_register_vcpu_insn_exec_cb(insn, callback_for(b), QEMU_PLUGIN_CB_NO_REGS, (void *)b);
 }
 
 /* QEMU translates under its own lock: one block at a time. */
@@ -471,7 +525,7 @@ static void on_translate(qemu_plugin_id_t id, struct qemu_plugin_tb *tb)
 {
 	struct insn insns[BLOCK_MAX_INSNS];
 	size_t n = qemu_plugin_tb_n_insns(tb);
-	uint64_t hash = UINT64_C(0xcbf29ce484222325);
+	uint64_t hash = HASH_START;
 	const struct block *b;
 
 	(void)id;
@@ -483,6 +537,8 @@ static void on_translate(qemu_plugin_id_t id, struct qemu_plugin_tb *tb)
 		engine.guest_base = (uint64_t)(uintptr_t)qemu_plugin_insn_haddr(first) - qemu_plugin_insn_vaddr(first);
 		engine.have_base = true;
 	}
+	if (n > 1 && may_be_phantom(qemu_plugin_tb_get_insn(tb, n - 1)))
+		set_apart(qemu_plugin_tb_get_insn(tb, --n));
 	for (size_t i = 0; i < n; i++)
 		hash = read_insn(&insns[i], qemu_plugin_tb_get_insn(tb, i), hash);
 	b = block_intern(&engine.store, &engine.rates, insns, (unsigned)n, hash);
@@ -562,6 +618,7 @@ PLUGIN_EXPORT int qemu_plugin_install(qemu_plugin_id_t id, const qemu_info_t *in
 	outcome_lanes[1] = (lanes_t){ 0 };
 	for (uint32_t m = engine.rates.taken & bits_mask(SEG_LANES); m; m &= m - 1)
 		outcome_lanes[1][bits_low(m)] = 1;
+	engine.ordinary = ordinary_callback(engine.isa->traits & ISA_TRACK);
 	process_callbacks(id);
 	syscall_callbacks(id);
 	qemu_plugin_register_vcpu_tb_trans_cb(id, on_translate);

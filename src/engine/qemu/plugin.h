@@ -69,6 +69,7 @@ struct engine {
 	bool have_base;
 	uint64_t quantum;
 	uint32_t features;
+	void (*ordinary)(unsigned vcpu, void *block); /* the callback of a block that is nothing special */
 	struct rates rates;
 	struct block_store store;
 	struct entries entries;

@@ -154,6 +154,8 @@ int process_open(const char *seg)
 		return rc;
 	fill_proc((uint32_t)engine.slot);
 	engine.features = engine.head->features;
+	if (engine.isa->traits & ISA_BRANCH && engine.features & SEG_COUNT)
+		engine.features |= SEG_BRANCH;
 	engine.quantum = engine.head->quantum;
 	if (engine.quantum < 1 || engine.quantum > 32768)
 		engine.quantum = 4096;

@@ -24,17 +24,26 @@
 
 #define NS UINT64_C(1000000000)
 
-/* A struct timespec of a 64-bit guest. False: none, or not readable. */
-static bool read_timespec(uint64_t guest, uint64_t *ns)
+static uint64_t guest64(const uint8_t *raw)
+{
+	return engine.isa->traits & ISA_BIG_ENDIAN ? bits_be64(raw) : bits_le64(raw);
+}
+
+/* A struct timespec, or timeval with parts of @unit ns, of a 64-bit guest. 0 when there is none, or none to be read. */
+static void read_time(uint64_t guest, uint64_t unit, uint64_t *ns)
 {
 	uint8_t raw[16];
 	uint64_t sec;
 
 	if (!guest || maps_read_guest(guest, raw, sizeof(raw)) != (long)sizeof(raw))
-		return false;
-	sec = bits_le64(raw);
-	*ns = sec > UINT64_MAX / NS - 1 ? UINT64_MAX : sec * NS + bits_le64(raw + 8);
-	return true;
+		return;
+	sec = guest64(raw);
+	*ns = sec > UINT64_MAX / NS - 1 ? UINT64_MAX : sec * NS + guest64(raw + 8) * unit;
+}
+
+static void read_timespec(uint64_t guest, uint64_t *ns)
+{
+	read_time(guest, 1, ns);
 }
 
 /* Where a call has its timeout. */
@@ -51,6 +60,12 @@ static void note_timeout(struct vcpu *p, const uint64_t a[6])
 	case CALL_CLOCK_NANOSLEEP:
 		p->call_absolute = a[1] & TIMER_ABSTIME;
 		read_timespec(a[2], &p->call_ns);
+		break;
+	case CALL_POLL:
+		p->call_ns = (int32_t)a[2] > 0 ? a[2] * 1000000 : 0;
+		break;
+	case CALL_SELECT:
+		read_time(a[4], 1000, &p->call_ns);
 		break;
 	case CALL_PPOLL:
 	case CALL_SIGTIMEDWAIT:
@@ -76,7 +91,9 @@ static bool timed_out(const struct vcpu *p, int64_t ret)
 	switch (p->call) {
 	case CALL_NANOSLEEP:
 	case CALL_CLOCK_NANOSLEEP:
+	case CALL_POLL:
 	case CALL_PPOLL:
+	case CALL_SELECT:
 	case CALL_PSELECT6:
 	case CALL_EPOLL_PWAIT:
 		return ret == 0;
@@ -156,7 +173,7 @@ static void note_handler(uint64_t guest)
 	uint8_t raw[8];
 
 	if (guest && maps_read_guest(guest, raw, sizeof(raw)) == (long)sizeof(raw))
-		engine_handler(bits_le64(raw));
+		engine_handler(guest64(raw));
 }
 
 static void note_own(enum call call)
@@ -195,6 +212,9 @@ static void enter(struct seg_vcpu *v, struct vcpu *p, const uint64_t a[6])
 		break;
 	case CALL_OPENAT:
 		note_path(a[1]);
+		break;
+	case CALL_OPEN:
+		note_path(a[0]);
 		break;
 	case CALL_EXECVE:
 		execing(v, p, a[0]);
