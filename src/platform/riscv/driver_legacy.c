@@ -46,14 +46,10 @@ static const int base_hw_events[LEGACY_HW_EVENTS] = {
 	[PERF_COUNT_HW_BUS_CYCLES] = LEGACY_UNSUPPORTED,
 };
 
-#define PAIR                                                                                       \
-	{                                                                                          \
-		LEGACY_UNSUPPORTED, LEGACY_UNSUPPORTED                                             \
-	}
-#define UNSUPPORTED_ROW                                                                            \
-	{                                                                                          \
-		PAIR, PAIR, PAIR                                                                   \
-	} /* read, write, prefetch */
+/* clang-format off */
+#define PAIR		{ LEGACY_UNSUPPORTED, LEGACY_UNSUPPORTED }
+#define UNSUPPORTED_ROW { PAIR, PAIR, PAIR } /* read, write, prefetch */
+/* clang-format on */
 static const legacy_cache_map base_cache_events = {
 	[PERF_COUNT_HW_CACHE_L1D] = UNSUPPORTED_ROW,  [PERF_COUNT_HW_CACHE_L1I] = UNSUPPORTED_ROW,
 	[PERF_COUNT_HW_CACHE_LL] = UNSUPPORTED_ROW,   [PERF_COUNT_HW_CACHE_DTLB] = UNSUPPORTED_ROW,

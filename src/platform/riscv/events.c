@@ -14,43 +14,12 @@
 
 #include "platform/riscv/events.h"
 
-/* clang-format off: an event, a row */
-/* clang-format off: the layout tool takes these for blocks */
-#define NONE                                                                                       \
-	{                                                                                          \
-		0,                                                                                 \
-		{                                                                                  \
-			0                                                                          \
-		}                                                                                  \
-	}
-#define ONE(a)                                                                                     \
-	{                                                                                          \
-		1,                                                                                 \
-		{                                                                                  \
-			QUIPU_SIGNAL_##a                                                           \
-		}                                                                                  \
-	}
-#define TWO(a, b)                                                                                  \
-	{                                                                                          \
-		2,                                                                                 \
-		{                                                                                  \
-			QUIPU_SIGNAL_##a, QUIPU_SIGNAL_##b                                         \
-		}                                                                                  \
-	}
-#define THREE(a, b, c)                                                                             \
-	{                                                                                          \
-		3,                                                                                 \
-		{                                                                                  \
-			QUIPU_SIGNAL_##a, QUIPU_SIGNAL_##b, QUIPU_SIGNAL_##c                       \
-		}                                                                                  \
-	}
-#define SET(mask)                                                                                  \
-	{                                                                                          \
-		1,                                                                                 \
-		{                                                                                  \
-			QUIPU_SIGNAL_OF(mask)                                                      \
-		}                                                                                  \
-	}
+/* clang-format off */
+#define NONE	       { 0, { 0 } }
+#define ONE(a)	       { 1, { QUIPU_SIGNAL_##a } }
+#define TWO(a, b)      { 2, { QUIPU_SIGNAL_##a, QUIPU_SIGNAL_##b } }
+#define THREE(a, b, c) { 3, { QUIPU_SIGNAL_##a, QUIPU_SIGNAL_##b, QUIPU_SIGNAL_##c } }
+#define SET(mask)      { 1, { QUIPU_SIGNAL_OF(mask) } }
 /* clang-format on */
 #define CLASS(c) QUIPU_CLASS_BIT(QUIPU_INSN_##c)
 

@@ -618,7 +618,6 @@ struct csr {
 	csr_fn *access;
 };
 
-/* clang-format off: a register, a row */
 static const struct csr csrs[] = {
 	/* first last   base width needs        name             access (who reads it) */
 	{0x100, 0x100, 0, 64, 0, "sstatus", csr_sstatus},	/* S, interrupt logic */
@@ -654,8 +653,6 @@ static const struct csr csrs[] = {
 	{0xC03, 0xC1F, 3, 64, 0, "hpmcounter", csr_shadow},
 	{0xDA0, 0xDA0, 0, 32, EXT_SSCOFPMF, "scountovf", csr_scountovf}, /* S handler */
 };
-
-/* clang-format on */
 
 static const struct csr *csr_find(unsigned number)
 {

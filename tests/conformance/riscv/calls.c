@@ -172,7 +172,6 @@ struct test {
 /* mhpmcounter3 counts instructions and runs from @v. */
 #define COUNT_FROM(v) WR(M, INHIBIT, 0), WR(M, EV3, 2), WR(M, CTR3, v)
 
-/* clang-format off: one case, one row */
 static const struct test registers[] = {
 	{"C1 no upper halves, no CSR 0xB01", "PRIV, M", {0}, {RDX(M, 0xB80, 2), RDX(M, 0xB01, 2)}},
 	{"C2 cycle is read-only even for M", "PRIV, M", {0}, {WRX(M, 0xC00, 0, 2)}},
@@ -622,8 +621,6 @@ static const struct test calls[] = {
 	 {0},
 	 {CONFIG(0, ALL, 0, CYCLES, 1, -3, ANY), CONFIG(0, ALL, 0, 0x100001, 0, -3, ANY)}},
 };
-
-/* clang-format on */
 
 static uint64_t peek(struct harness *h, uint64_t addr)
 {

@@ -52,7 +52,6 @@ struct tree_case {
 	uint32_t counters;   /* of the first range, when not 0 */
 };
 
-/* clang-format off: one case, one row */
 static const struct tree_case tree_cases[] = {
 	{"D1 QEMU's property: spare cells and a row of zeros",
 	 "M",
