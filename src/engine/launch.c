@@ -196,6 +196,8 @@ static void child_main(const struct session *s, int go, int fail, char **argv)
 	sigprocmask(SIG_SETMASK, &none, NULL);
 	signal(SIGINT, SIG_DFL);
 	signal(SIGPIPE, SIG_DFL);
+	/* Without its machine the program would run on, seen by nobody. */
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	if (read(go, &byte, 1) == 1) {
 		int err;
 
