@@ -86,6 +86,7 @@ void dma_config_init(struct dma_config *c, enum dma_kind kind)
 		.access = 128,
 		.dtlb_entries = 64,
 		.dtlb_ways = 4,
+		.outstanding = 8,
 	};
 }
 
@@ -99,6 +100,8 @@ static const char *check_common(const struct dma_config *c)
 		return "the period of a burst is shorter than a nanosecond for each item";
 	if (!c->int_every)
 		return "int-every is at least 1";
+	if (c->ats && (!c->outstanding || c->outstanding > 4096))
+		return "a device has 1 to 4096 accesses outstanding";
 	if (c->ats && (!c->dtlb_entries || c->dtlb_entries > 65536 || !c->dtlb_ways || c->dtlb_entries % c->dtlb_ways))
 		return "a device TLB has 1 to 65536 entries, a multiple of its ways";
 	return NULL;
@@ -441,6 +444,8 @@ static uint64_t item_at(const struct device *d, uint64_t i)
 		return burst_at(d, i);
 	if (!c->rate)
 		return NEVER;
+	if (c->ats)
+		i -= i % c->outstanding;
 	at = (unsigned __int128)i * NS_PER_S / c->rate + c->start_ns + d->shift;
 	return at >= NEVER || (c->stop_ns && at >= c->stop_ns) ? NEVER : (uint64_t)at;
 }

@@ -45,6 +45,7 @@ struct dma_config {
 	/* any of them behind a device TLB */
 	bool ats, pri;
 	unsigned dtlb_entries, dtlb_ways;
+	unsigned outstanding; /* accesses that it makes at one moment */
 };
 
 void dma_config_init(struct dma_config *, enum dma_kind);
