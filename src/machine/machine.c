@@ -15,6 +15,7 @@
 #include <libfdt.h>
 
 #include <quipu/bits.h>
+#include <quipu/model.h>
 
 #include "machine/internal.h"
 
@@ -371,6 +372,7 @@ static void check_private(const struct dt *dt, uint32_t cpus)
 			continue;
 		for (size_t i = 0; i < sizeof(known) / sizeof(known[0]) && !found; i++)
 			found = !strcmp(name, known[i]);
+		found |= quipu_model_property(name);
 		for (unsigned c = 0; c < QUIPU_INSN_CLASSES && !found; c++)
 			found = !strncmp(name, "quipu,cost-", 11) &&
 				!strcmp(name + 11, quipu_insn_class_name((enum quipu_insn_class)c));

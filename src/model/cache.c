@@ -1,0 +1,217 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* One cache or TLB (cache.h). Engine sheet 9.2. */
+#include "model/cache.h"
+
+#include <string.h>
+
+#include <quipu/bits.h>
+
+#define NO_TAG	   UINT32_MAX
+#define MOST_SPINS 100000u /* a forked child may inherit a lock that nobody holds */
+
+typedef uint32_t tags4 __attribute__((vector_size(16)));
+
+static uint32_t vectors_of(uint32_t ways)
+{
+	return (ways + 3) / 4;
+}
+
+static uint32_t stride_of(const struct quipu_model_cache *c)
+{
+	return (uint32_t)(sizeof(struct model_set) + 16 * vectors_of(c->ways) + c->ways + 63) & ~63u;
+}
+
+size_t model_cache_bytes(const struct quipu_model_cache *c)
+{
+	return (size_t)c->sets * stride_of(c);
+}
+
+static inline struct model_set *set_at(const struct model_cache *c, uint64_t index)
+{
+	return __builtin_assume_aligned(c->sets + index * c->stride, 64);
+}
+
+static uint8_t *order_of(const struct model_cache *c, struct model_set *s)
+{
+	return (uint8_t *)(s->tag + 4 * c->vectors);
+}
+
+void model_cache_clear(struct model_cache *c)
+{
+	for (uint32_t i = 0; i < c->nsets; i++) {
+		struct model_set *s = set_at(c, i);
+
+		memset(s, 0, c->stride);
+		memset(s->tag, 0xff, 16 * c->vectors);
+		for (uint32_t w = 0; c->lru && w < c->ways; w++)
+			order_of(c, s)[w] = (uint8_t)w;
+	}
+}
+
+/* Touching a way makes every node on its path point away from it. */
+static void make_touch(struct model_cache *c, uint32_t way)
+{
+	uint64_t path = 0, set = 0;
+	uint32_t node = 1;
+
+	for (uint32_t level = c->levels; level-- > 0;) {
+		uint32_t right = way >> level & 1;
+
+		path |= bits_one(node);
+		if (!right)
+			set |= bits_one(node);
+		node = 2 * node + right;
+	}
+	c->touch[way].keep = ~path;
+	c->touch[way].set = set;
+}
+
+void model_cache_init(struct model_cache *c, const struct quipu_model_cache *shape, bool lru, void *memory)
+{
+	bool whole = bits_count(shape->sets) == 1;
+
+	memset(c, 0, sizeof(*c));
+	c->sets = memory;
+	c->nsets = shape->sets;
+	c->ways = shape->ways;
+	c->mask = whole ? shape->sets - 1 : 0;
+	c->bits = whole ? bits_low(shape->sets) : 0;
+	c->stride = stride_of(shape);
+	c->vectors = vectors_of(shape->ways);
+	c->lru = lru || bits_count(shape->ways) != 1;
+	c->levels = c->lru ? 0 : bits_low(shape->ways);
+	for (uint32_t w = 0; w < c->ways; w++)
+		make_touch(c, w);
+	model_cache_clear(c);
+}
+
+static inline void place(const struct model_cache *c, uint64_t line, uint64_t *index, uint32_t *tag)
+{
+	if (c->mask || c->nsets == 1) {
+		*index = line & c->mask;
+		*tag = (uint32_t)(line >> c->bits);
+	} else {
+		*index = line % c->nsets;
+		*tag = (uint32_t)(line / c->nsets);
+	}
+}
+
+static inline uint64_t line_at(const struct model_cache *c, uint64_t index, uint32_t tag)
+{
+	return c->mask || c->nsets == 1 ? (uint64_t)tag << c->bits | index : (uint64_t)tag * c->nsets + index;
+}
+
+static inline unsigned equal4(const uint32_t *tag, uint32_t want)
+{
+	tags4 have = *(const tags4 *)tag, equal = (tags4)(have == want);
+
+#if defined(__SSE2__)
+	typedef float floats4 __attribute__((vector_size(16)));
+
+	return (unsigned)__builtin_ia32_movmskps((floats4)equal);
+#else
+	return (equal[0] & 1) | (equal[1] & 2) | (equal[2] & 4) | (equal[3] & 8);
+#endif
+}
+
+/* The way that holds @tag, or -1. */
+static inline int find(const struct model_cache *c, const struct model_set *s, uint32_t tag)
+{
+	uint64_t hits = equal4(s->tag, tag);
+
+	for (uint32_t g = 1; g < c->vectors; g++)
+		hits |= (uint64_t)equal4(s->tag + 4 * g, tag) << (4 * g);
+	return hits ? (int)bits_low(hits) : -1;
+}
+
+static inline void use(const struct model_cache *c, struct model_set *s, uint32_t way)
+{
+	if (c->lru) {
+		uint8_t *order = order_of(c, s), moved = order[0];
+
+		for (uint32_t i = 1; moved != way; i++) {
+			uint8_t next = order[i];
+
+			order[i] = moved;
+			moved = next;
+		}
+		order[0] = (uint8_t)way;
+		return;
+	}
+	s->tree = (s->tree & c->touch[way].keep) | c->touch[way].set;
+}
+
+static inline uint32_t victim_of(const struct model_cache *c, struct model_set *s)
+{
+	int empty = find(c, s, NO_TAG);
+	uint32_t node = 1;
+
+	if (empty >= 0 && (uint32_t)empty < c->ways)
+		return (uint32_t)empty;
+	if (c->lru)
+		return order_of(c, s)[c->ways - 1];
+	for (uint32_t level = c->levels; level; level--)
+		node = 2 * node + (uint32_t)(s->tree >> node & 1);
+	return node - c->ways;
+}
+
+static void lock(struct model_set *s)
+{
+	for (uint32_t i = 0; __atomic_exchange_n(&s->lock, 1, __ATOMIC_ACQUIRE) && i < MOST_SPINS; i++)
+		;
+}
+
+static void unlock(struct model_set *s)
+{
+	__atomic_store_n(&s->lock, 0, __ATOMIC_RELEASE);
+}
+
+bool model_cache_access(struct model_cache *c, uint64_t line, bool write, bool *dirty, struct model_victim *victim)
+{
+	struct model_set *s;
+	uint64_t index;
+	uint32_t tag;
+	int way;
+	bool hit;
+
+	place(c, line, &index, &tag);
+	s = set_at(c, index);
+	if (c->shared)
+		lock(s);
+	way = find(c, s, tag);
+	hit = way >= 0;
+	victim->dirty = false;
+	if (!hit) {
+		way = (int)victim_of(c, s);
+		victim->dirty = s->dirty >> way & 1;
+		victim->line = line_at(c, index, s->tag[way]);
+		s->tag[way] = tag;
+		s->dirty &= ~bits_one((unsigned)way);
+	}
+	s->dirty |= (uint64_t)write << way;
+	if (dirty)
+		*dirty = s->dirty >> way & 1;
+	use(c, s, (uint32_t)way);
+	if (c->shared)
+		unlock(s);
+	return hit;
+}
+
+bool model_cache_write_back(struct model_cache *c, uint64_t line)
+{
+	struct model_set *s;
+	uint64_t index;
+	uint32_t tag;
+	int way;
+
+	place(c, line, &index, &tag);
+	s = set_at(c, index);
+	if (c->shared)
+		lock(s);
+	way = find(c, s, tag);
+	if (way >= 0)
+		s->dirty |= bits_one((unsigned)way);
+	if (c->shared)
+		unlock(s);
+	return way >= 0;
+}

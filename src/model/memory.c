@@ -1,0 +1,239 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The memory of one CPU (memory.h). Engine sheet 9. */
+#include "model/memory.h"
+
+#include <string.h>
+
+#define NO_LINE UINT64_MAX
+
+static const quipu_signal signals[MODEL_COUNTS] = {
+	[MODEL_L1I_MISSES] = QUIPU_SIGNAL_L1I_MISSES,
+	[MODEL_L1D_READ_MISSES] = QUIPU_SIGNAL_L1D_READ_MISSES,
+	[MODEL_L1D_WRITE_MISSES] = QUIPU_SIGNAL_L1D_WRITE_MISSES,
+	[MODEL_L1D_WRITEBACKS] = QUIPU_SIGNAL_L1D_WRITEBACKS,
+	[MODEL_L2_READS] = QUIPU_SIGNAL_L2_READS,
+	[MODEL_L2_READ_MISSES] = QUIPU_SIGNAL_L2_READ_MISSES,
+	[MODEL_L2_WRITES] = QUIPU_SIGNAL_L2_WRITES,
+	[MODEL_L2_WRITE_MISSES] = QUIPU_SIGNAL_L2_WRITE_MISSES,
+	[MODEL_LL_READS] = QUIPU_SIGNAL_LL_READS,
+	[MODEL_LL_READ_MISSES] = QUIPU_SIGNAL_LL_READ_MISSES,
+	[MODEL_LL_WRITES] = QUIPU_SIGNAL_LL_WRITES,
+	[MODEL_LL_WRITE_MISSES] = QUIPU_SIGNAL_LL_WRITE_MISSES,
+	[MODEL_ITLB_MISSES] = QUIPU_SIGNAL_ITLB_MISSES,
+	[MODEL_DTLB_READ_MISSES] = QUIPU_SIGNAL_DTLB_READ_MISSES,
+	[MODEL_DTLB_WRITE_MISSES] = QUIPU_SIGNAL_DTLB_WRITE_MISSES,
+	[MODEL_STLB_ACCESSES] = QUIPU_SIGNAL_STLB_ACCESSES,
+	[MODEL_STLB_MISSES] = QUIPU_SIGNAL_STLB_MISSES,
+	[MODEL_MEM_READ_LINES] = QUIPU_SIGNAL_MEM_READ_LINES,
+	[MODEL_MEM_WRITE_LINES] = QUIPU_SIGNAL_MEM_WRITE_LINES,
+	[MODEL_STALL_FRONTEND] = QUIPU_SIGNAL_STALL_FRONTEND,
+	[MODEL_STALL_BACKEND] = QUIPU_SIGNAL_STALL_BACKEND,
+};
+
+quipu_signal model_signal(enum model_count c)
+{
+	return signals[c];
+}
+
+/* ---- beginning ---- */
+
+size_t model_memory_bytes(const struct quipu_model *m)
+{
+	return model_cache_bytes(&m->l1i) + model_cache_bytes(&m->l1d) + model_cache_bytes(&m->l2) +
+	       model_cache_bytes(&m->itlb) + model_cache_bytes(&m->dtlb) + model_cache_bytes(&m->stlb);
+}
+
+/* Words of a filter: as many as sets, or the largest power of two that divides their number and is not above @most. */
+static uint32_t filter_mask(const struct quipu_model_cache *c, uint32_t most)
+{
+	uint32_t words = c->sets ? c->sets & -c->sets : most;
+
+	return (words < most ? words : most) - 1;
+}
+
+void model_memory_init(struct model_memory *m, const struct quipu_model *model, void *memory, struct model_cache *l3)
+{
+	struct {
+		struct model_cache *cache;
+		const struct quipu_model_cache *shape;
+	} all[] = {
+		{&m->l1i, &model->l1i},	  {&m->l1d, &model->l1d},   {&m->l2, &model->l2},
+		{&m->itlb, &model->itlb}, {&m->dtlb, &model->dtlb}, {&m->stlb, &model->stlb},
+	};
+	uint8_t *at = memory;
+
+	memset(m, 0, sizeof(*m));
+	m->model = model;
+	m->l3 = l3;
+	memset(m->line, 0xff, sizeof(m->line));
+	memset(m->page, 0xff, sizeof(m->page));
+	memset(m->fetch_line, 0xff, sizeof(m->fetch_line));
+	memset(m->fetch_page, 0xff, sizeof(m->fetch_page));
+	m->line_mask = filter_mask(&model->l1d, MODEL_LINES);
+	m->page_mask = filter_mask(&model->dtlb, MODEL_PAGES);
+	m->fetch_line_mask = filter_mask(&model->l1i, MODEL_LINES);
+	m->fetch_page_mask = filter_mask(&model->itlb, MODEL_PAGES);
+	for (unsigned i = 0; i < sizeof(all) / sizeof(all[0]); i++) {
+		if (!all[i].shape->sets)
+			continue;
+		model_cache_init(all[i].cache, all[i].shape, model->lru, at);
+		at += model_cache_bytes(all[i].shape);
+	}
+}
+
+/* ---- a miss of level 1 ---- */
+
+static inline void count(struct model_memory *m, enum model_count c)
+{
+	m->count[c]++;
+}
+
+/* A dirty line at @va leaves a cache: who has a copy above @level? */
+static void write_back(struct model_memory *m, unsigned level, uint64_t va)
+{
+	const struct quipu_model *g = m->model;
+
+	if (level < 2 && g->l2.sets && model_cache_write_back(&m->l2, va >> g->l2.shift))
+		return;
+	if (level < 3 && m->l3 && model_cache_write_back(m->l3, va >> g->l3.shift))
+		return;
+	count(m, MODEL_MEM_WRITE_LINES);
+}
+
+/* True when the last-level cache, if there is one, had the line. */
+static unsigned from_memory(struct model_memory *m)
+{
+	count(m, MODEL_MEM_READ_LINES);
+	return m->model->memory;
+}
+
+static unsigned from_l3(struct model_memory *m, uint64_t va, bool store)
+{
+	const struct quipu_model *g = m->model;
+	struct model_victim victim;
+
+	if (!m->l3)
+		return from_memory(m);
+	count(m, store ? MODEL_LL_WRITES : MODEL_LL_READS);
+	if (model_cache_access(m->l3, va >> g->l3.shift, false, NULL, &victim))
+		return g->l3.latency;
+	count(m, store ? MODEL_LL_WRITE_MISSES : MODEL_LL_READ_MISSES);
+	if (victim.dirty)
+		write_back(m, 3, victim.line << g->l3.shift);
+	return from_memory(m);
+}
+
+static unsigned from_l2(struct model_memory *m, uint64_t va, bool store)
+{
+	const struct quipu_model *g = m->model;
+	struct model_victim victim;
+	bool last = !g->l3.sets;
+
+	if (!g->l2.sets)
+		return from_l3(m, va, store);
+	count(m, store ? MODEL_L2_WRITES : MODEL_L2_READS);
+	if (last)
+		count(m, store ? MODEL_LL_WRITES : MODEL_LL_READS);
+	if (model_cache_access(&m->l2, va >> g->l2.shift, false, NULL, &victim))
+		return g->l2.latency;
+	count(m, store ? MODEL_L2_WRITE_MISSES : MODEL_L2_READ_MISSES);
+	if (last)
+		count(m, store ? MODEL_LL_WRITE_MISSES : MODEL_LL_READ_MISSES);
+	if (victim.dirty)
+		write_back(m, 2, victim.line << g->l2.shift);
+	return from_l3(m, va, store);
+}
+
+static unsigned translate(struct model_memory *m, struct model_cache *tlb, uint64_t va, uint64_t page,
+			  enum model_count missed)
+{
+	const struct quipu_model *g = m->model;
+	struct model_victim victim;
+
+	if (!tlb->nsets || model_cache_access(tlb, page, false, NULL, &victim))
+		return 0;
+	m->changed = 1;
+	count(m, missed);
+	if (!g->stlb.sets)
+		return g->walk;
+	count(m, MODEL_STLB_ACCESSES);
+	if (model_cache_access(&m->stlb, va >> g->stlb.shift, false, NULL, &victim))
+		return g->second_tlb;
+	count(m, MODEL_STLB_MISSES);
+	return g->walk;
+}
+
+/* ---- data ---- */
+
+static unsigned data_miss(struct model_memory *m, uint64_t va, bool store, const struct model_victim *victim)
+{
+	m->changed = 1;
+	count(m, store ? MODEL_L1D_WRITE_MISSES : MODEL_L1D_READ_MISSES);
+	if (victim->dirty) {
+		count(m, MODEL_L1D_WRITEBACKS);
+		write_back(m, 1, victim->line << m->model->l1d.shift);
+	}
+	return from_l2(m, va, store);
+}
+
+static unsigned data_line(struct model_memory *m, uint64_t va, bool store)
+{
+	const struct quipu_model *g = m->model;
+	uint64_t page = va >> g->dtlb.shift, line = va >> g->l1d.shift;
+	uint64_t *seen = &m->page[page & m->page_mask];
+	struct model_victim victim;
+	unsigned lost = 0;
+	bool dirty = true;
+
+	if (*seen != page) {
+		lost = translate(m, &m->dtlb, va, page, store ? MODEL_DTLB_WRITE_MISSES : MODEL_DTLB_READ_MISSES);
+		*seen = page;
+	}
+	if (m->line[store][line & m->line_mask] == line)
+		return lost;
+	if (g->l1d.sets && !model_cache_access(&m->l1d, line, store, &dirty, &victim))
+		lost += data_miss(m, va, store, &victim);
+	m->line[0][line & m->line_mask] = line;
+	m->line[1][line & m->line_mask] = dirty ? line : NO_LINE;
+	return lost;
+}
+
+unsigned model_data(struct model_memory *m, uint64_t va, unsigned size, bool store)
+{
+	unsigned shift = m->model->l1d.shift, lost = data_line(m, va, store);
+	uint64_t last = va + size - 1;
+
+	if (last >> shift != va >> shift)
+		lost += data_line(m, last, store);
+	if (!m->model->full || !lost)
+		return 0;
+	m->count[MODEL_STALL_BACKEND] += lost;
+	return lost;
+}
+
+/* ---- instructions ---- */
+
+unsigned model_fetch(struct model_memory *m, uint64_t va)
+{
+	const struct quipu_model *g = m->model;
+	uint64_t page = va >> g->itlb.shift, line = va >> g->l1i.shift;
+	uint64_t *seen = &m->fetch_page[page & m->fetch_page_mask];
+	uint64_t *have = &m->fetch_line[line & m->fetch_line_mask];
+	struct model_victim victim;
+	unsigned lost = 0;
+
+	if (*seen != page) {
+		lost = translate(m, &m->itlb, va, page, MODEL_ITLB_MISSES);
+		*seen = page;
+	}
+	if (*have != line && g->l1i.sets && !model_cache_access(&m->l1i, line, false, NULL, &victim)) {
+		m->changed = 1;
+		count(m, MODEL_L1I_MISSES);
+		lost += from_l2(m, va, false);
+	}
+	*have = line;
+	if (!g->full || !lost)
+		return 0;
+	m->count[MODEL_STALL_FRONTEND] += lost;
+	return lost;
+}

@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The memory of one CPU: its caches and TLBs in order, what an access misses, and the cycles lost. Engine sheet 9. Pure.
+ *
+ * An access goes through the first-level TLB and, on a miss, the second; then L1, and for a line that is not there L2,
+ * L3, memory. A store allocates like a load. A dirty line that has to leave marks its copy in the next cache that has
+ * one, without a reference there; if none has, it is written to memory. Caches neither include nor exclude each other.
+ * Cycles lost add up: of the TLBs, and of the level that served the line.
+ *
+ * Filters: for each set of the first level, the line that was referenced last; referencing it again changes nothing in
+ * either replacement. A caller that finds its line and page in them need not call (model_data_filtered). A line is in
+ * the store's filter only while it is dirty. A filter of fewer words than the cache has sets is as exact, and slower.
+ */
+#ifndef QUIPU_MODEL_MEMORY_H
+#define QUIPU_MODEL_MEMORY_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "model/cache.h"
+
+#define MODEL_LINES 64u /* words of a line filter */
+#define MODEL_PAGES 16u /* of a page filter */
+
+enum model_count {
+	MODEL_L1I_MISSES,
+	MODEL_L1D_READ_MISSES,
+	MODEL_L1D_WRITE_MISSES,
+	MODEL_L1D_WRITEBACKS,
+	MODEL_L2_READS,
+	MODEL_L2_READ_MISSES,
+	MODEL_L2_WRITES,
+	MODEL_L2_WRITE_MISSES,
+	MODEL_LL_READS,
+	MODEL_LL_READ_MISSES,
+	MODEL_LL_WRITES,
+	MODEL_LL_WRITE_MISSES,
+	MODEL_ITLB_MISSES,
+	MODEL_DTLB_READ_MISSES,
+	MODEL_DTLB_WRITE_MISSES,
+	MODEL_STLB_ACCESSES,
+	MODEL_STLB_MISSES,
+	MODEL_MEM_READ_LINES,
+	MODEL_MEM_WRITE_LINES,
+	MODEL_STALL_FRONTEND,
+	MODEL_STALL_BACKEND,
+	MODEL_COUNTS
+};
+
+struct model_memory {
+	uint64_t line[2][MODEL_LINES]; /* of data: [0] referenced last in its set, [1] and dirty */
+	uint64_t page[MODEL_PAGES];
+	uint64_t fetch_line[MODEL_LINES];
+	uint64_t fetch_page[MODEL_PAGES];
+	uint32_t line_mask, page_mask, fetch_line_mask, fetch_page_mask;
+	uint32_t changed; /* some count moved; the caller clears it */
+	const struct quipu_model *model;
+	uint64_t count[MODEL_COUNTS];
+	struct model_cache l1i, l1d, l2, itlb, dtlb, stlb;
+	struct model_cache *l3; /* shared; NULL: none */
+};
+
+/* model_memory_bytes - what model_memory_init needs, of zeroes. */
+size_t model_memory_bytes(const struct quipu_model *);
+/* model_memory_init - empty caches. @l3: of the CPUs that share one, or NULL. */
+void model_memory_init(struct model_memory *, const struct quipu_model *, void *memory, struct model_cache *l3);
+
+/* model_data - an access of @size bytes (at most a line) at @va. Returns the cycles lost. */
+unsigned model_data(struct model_memory *, uint64_t va, unsigned size, bool store);
+/* model_fetch - instructions are fetched from the line at @va. Returns the cycles lost. */
+unsigned model_fetch(struct model_memory *, uint64_t va);
+
+/* model_signal - the signal that a count is. */
+quipu_signal model_signal(enum model_count);
+
+#endif

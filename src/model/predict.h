@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The branch predictor: two-bit counters indexed by place (bimodal) or by place and history (gshare), a direct-mapped
+ * table of indirect targets, a return stack. Engine sheet 7.2. Inline: it runs at every block of the program.
+ *
+ * Direct jumps and calls are always predicted. All counters begin weakly not taken, everything else empty.
+ */
+#ifndef QUIPU_MODEL_PREDICT_H
+#define QUIPU_MODEL_PREDICT_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <quipu/model.h>
+
+/* What was mispredicted. */
+enum model_miss { MODEL_PREDICTED = 0, MODEL_DIRECTION, MODEL_TARGET, MODEL_RETURN, MODEL_MISSES };
+
+struct model_predictor {
+	uint32_t history;
+	uint32_t mask;	       /* counters - 1 */
+	uint32_t history_mask;
+	uint32_t target_mask;
+	uint32_t top, return_mask;
+	uint64_t returns[QUIPU_MODEL_RETURNS];
+	uint8_t counter[QUIPU_MODEL_COUNTERS];
+	uint64_t target[QUIPU_MODEL_TARGETS];
+};
+
+void model_predictor_init(struct model_predictor *, const struct quipu_model *);
+
+/* model_predict_taken - a conditional branch of index @place (its address in units of the least instruction) went. */
+static inline unsigned model_predict_taken(struct model_predictor *p, uint32_t place, bool taken)
+{
+	/* [taken][counter]: bit 2 is a misprediction, bits 1:0 the next value */
+	static const uint8_t step[2][4] = {{0, 0, 4 | 1, 4 | 2}, {4 | 1, 4 | 2, 3, 3}};
+	uint8_t *counter = &p->counter[(place ^ p->history) & p->mask];
+	uint8_t next = step[taken][*counter];
+
+	*counter = next & 3;
+	p->history = (p->history << 1 | taken) & p->history_mask;
+	return next >> 2;
+}
+
+static inline enum model_miss model_predict_target(struct model_predictor *p, uint32_t place, uint64_t to)
+{
+	uint64_t *target = &p->target[place & p->target_mask];
+	bool same = *target == to;
+
+	*target = to;
+	return same ? MODEL_PREDICTED : MODEL_TARGET;
+}
+
+static inline void model_predict_call(struct model_predictor *p, uint64_t back)
+{
+	p->returns[++p->top & p->return_mask] = back;
+}
+
+static inline enum model_miss model_predict_return(struct model_predictor *p, uint64_t to)
+{
+	return p->returns[p->top-- & p->return_mask] == to ? MODEL_PREDICTED : MODEL_RETURN;
+}
+
+#endif
