@@ -20,7 +20,7 @@ EVENTS = "instructions,cycles,loads,stores,branches"
 # Guests of about a second under plain QEMU: loop.riscv64 and the others are shorter than a process start.
 GUESTS = [
     ("realistic", ["12"]),
-    ("recurse", ["38", "1000"]),
+    ("recurse", ["36", "1000"]),
     ("memory", ["24", "8192"]),
     ("threads4", ["150000000"]),
 ]
