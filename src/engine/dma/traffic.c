@@ -46,6 +46,8 @@ struct device {
 	uint64_t random;
 	struct dtlb_line *dtlb;
 	uint64_t tick;
+	uint64_t *given; /* the pages it was given, as a ring of config.resident */
+	uint64_t ngiven;
 	unsigned unmapped; /* lazily, since the last flush */
 	uint64_t flushed;
 };
@@ -102,6 +104,8 @@ static const char *check_common(const struct dma_config *c)
 		return "int-every is at least 1";
 	if (c->ats && (!c->outstanding || c->outstanding > 4096))
 		return "a device has 1 to 4096 accesses outstanding";
+	if (c->resident > 1 << 24)
+		return "a device is given at most 2^24 pages";
 	if (c->ats && (!c->dtlb_entries || c->dtlb_entries > 65536 || !c->dtlb_ways || c->dtlb_entries % c->dtlb_ways))
 		return "a device TLB has 1 to 65536 entries, a multiple of its ways";
 	return NULL;
@@ -234,6 +238,37 @@ void dma_traffic_device_tlb(struct dma_traffic *t, uint16_t rid, int32_t pasid, 
 	}
 }
 
+/* A page is taken back: unmapped, then forgotten by the unit and by the device. */
+static void take_back(struct dma_traffic *t, struct device *d, uint64_t page)
+{
+	uint64_t did = (uint64_t)quipu_vtd_domain_id(d->domain) << 16, rid = d->config.rid;
+	uint64_t pasid = d->config.pasid >= 0 ? (uint64_t)d->config.pasid << 32 : 0;
+	unsigned am = bits_low(d->config.page) - 12;
+	uint64_t range = page | (d->config.page / 2 - 1 > 0xfff ? (d->config.page / 2 - 1) & ~UINT64_C(0xfff) : 0);
+	bool large = d->config.page > PAGE;
+
+	quipu_vtd_unmap(d->domain, page, PAGE);
+	if (d->config.pasid >= 0) {
+		quipu_vtd_queue_submit(t->queue, (uint64_t[4]){6 | 3 << 4 | did | pasid, page | am});
+		quipu_vtd_queue_submit(t->queue, (uint64_t[4]){8 | rid << 16 | pasid, range | (large ? 0x800 : 0)});
+	} else {
+		quipu_vtd_queue_submit(t->queue, (uint64_t[4]){2 | 3 << 4 | did, page | am});
+		quipu_vtd_queue_submit(t->queue, (uint64_t[4]){3 | rid << 32, range | large});
+	}
+}
+
+static void give(struct dma_traffic *t, struct device *d, uint64_t page)
+{
+	if (quipu_vtd_map(d->domain, page, d->pa + (page - d->config.iova), d->config.page, d->config.page,
+			  QUIPU_VTD_R | QUIPU_VTD_W | QUIPU_VTD_U))
+		return;
+	if (!d->given)
+		return;
+	if (d->ngiven >= d->config.resident)
+		take_back(t, d, d->given[d->ngiven % d->config.resident]);
+	d->given[d->ngiven++ % d->config.resident] = page;
+}
+
 /* The operating system behind the queue: gives every page that is asked for, and says so. */
 static void serve_pages(struct dma_traffic *t, struct device *d)
 {
@@ -247,8 +282,7 @@ static void serve_pages(struct dma_traffic *t, struct device *d)
 		uint64_t addr = hi & ~UINT64_C(0xfff), page = addr & ~(d->config.page - 1);
 
 		if (page >= d->config.iova)
-			quipu_vtd_map(d->domain, page, d->pa + (page - d->config.iova), d->config.page, d->config.page,
-				      QUIPU_VTD_R | QUIPU_VTD_W | QUIPU_VTD_U);
+			give(t, d, page);
 		quipu_vtd_queue_submit(t->queue, (uint64_t[4]){9 | (lo & 0x100 ? 0x10 : 0) | (lo & 0xfffff00000000) |
 								       (lo & 0xffff0000),
 							       hi & 0xffc});
@@ -530,8 +564,10 @@ struct dma_traffic *dma_traffic_new(struct quipu_vtd *unit, struct quipu_vtd_mem
 
 void dma_traffic_free(struct dma_traffic *t)
 {
-	for (size_t i = 0; t && i < t->n; i++)
+	for (size_t i = 0; t && i < t->n; i++) {
 		free(t->devices[i].dtlb);
+		free(t->devices[i].given);
+	}
 	if (t)
 		free(t->devices);
 	free(t);
@@ -555,6 +591,13 @@ int dma_traffic_add(struct dma_traffic *t, const struct dma_config *config, stru
 		d->dtlb = calloc(config->dtlb_entries, sizeof(*d->dtlb));
 		if (!d->dtlb)
 			return -ENOMEM;
+	}
+	if (config->resident) {
+		d->given = calloc(config->resident, sizeof(*d->given));
+		if (!d->given) {
+			free(d->dtlb);
+			return -ENOMEM;
+		}
 	}
 	t->n++;
 	return 0;

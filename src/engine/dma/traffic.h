@@ -46,6 +46,7 @@ struct dma_config {
 	bool ats, pri;
 	unsigned dtlb_entries, dtlb_ways;
 	unsigned outstanding; /* accesses that it makes at one moment */
+	unsigned resident;    /* pages that it is given at most, the oldest is taken back; 0: no limit */
 };
 
 void dma_config_init(struct dma_config *, enum dma_kind);

@@ -292,6 +292,7 @@ static void read_dtlb(struct at *at, struct dma_config *c)
 	c->pri = true;
 	flag(at, "quipu,pri", &c->pri);
 	number(at, "quipu,outstanding", &c->outstanding);
+	number(at, "quipu,resident", &c->resident);
 	geometry(at, "quipu,dtlb", (struct quipu_vtd_geometry *[]){&g}, 1);
 	c->dtlb_entries = g.entries;
 	c->dtlb_ways = g.ways;
