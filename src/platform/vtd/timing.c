@@ -44,17 +44,23 @@ void vtd_timing_reset(struct quipu_vtd *u)
 	u->credits.n = u->config.ats_credits;
 }
 
-/* Take a slot at @at or as soon as one is free, for @hold clocks. When it was taken. */
+/*
+ * Take a slot at @at or as soon as one is free, for @hold clocks. When it was taken. Of several that are free by then it
+ * is the one freed last, so that the others stay free for requests that are looked at later but came no later.
+ */
 static uint64_t take(struct vtd_slots *s, uint64_t at, uint64_t hold)
 {
-	unsigned first = 0;
+	unsigned best = 0;
 	uint64_t start;
 
-	for (unsigned i = 1; i < s->n; i++)
-		if (s->free_at[i] < s->free_at[first])
-			first = i;
-	start = s->free_at[first] > at ? s->free_at[first] : at;
-	s->free_at[first] = start + hold;
+	for (unsigned i = 1; i < s->n; i++) {
+		bool fits = s->free_at[i] <= at, best_fits = s->free_at[best] <= at;
+
+		if (fits != best_fits ? fits : fits == (s->free_at[i] > s->free_at[best]))
+			best = i;
+	}
+	start = s->free_at[best] > at ? s->free_at[best] : at;
+	s->free_at[best] = start + hold;
 	return start;
 }
 
