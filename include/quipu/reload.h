@@ -44,4 +44,10 @@ bool quipu_reload_adjust(struct quipu_reload *r, uint64_t nsec, uint64_t count);
  */
 bool quipu_reload_frequency(struct quipu_reload *r, uint64_t now);
 
+/*
+ * quipu_reload_overflow - what the handler of a driver makes of @r that folds, sets the period and lets the core steer
+ * it: the counter has just overflowed, with no skid, at @now ns. Returns the counts to its next overflow.
+ */
+uint64_t quipu_reload_overflow(struct quipu_reload *r, uint64_t now);
+
 #endif

@@ -137,6 +137,7 @@ struct quipu_deadline {
 enum quipu_overflow_kind {
 	QUIPU_OVERFLOW_BELL = 0, /* the program waits while the machine serves it */
 	QUIPU_OVERFLOW_RISCV,	 /* src/platform/riscv/overflow.c */
+	QUIPU_OVERFLOW_X86,	 /* quipu_reload_overflow */
 };
 
 #define QUIPU_DEADLINE_TIMER 1u /* not a counter: the core's tick, rotation or an interval */

@@ -167,7 +167,7 @@ static int hold_program(struct run *run, char *const argv[])
 
 static int check_machine(struct run *run, const struct run_options *o)
 {
-	if (run->machine->isa != QUIPU_ISA_RISCV64)
+	if (!session_runs(run->machine->isa))
 		return cli_error("machine %s runs %s programs, which the engine does not run yet", run->machine->name,
 				 quipu_isa_name(run->machine->isa));
 	if (o->timing_full)

@@ -39,12 +39,18 @@ static const struct isa_files {
 	const char *qemu;    /* program and the package that has it */
 	const char *sysroot; /* of the cross libc */
 	const char *libc;    /* package */
+	bool runs;	     /* the plugin decodes it (src/engine/qemu/isa.c) */
 } isa_files[QUIPU_ISAS] = {
-	[QUIPU_ISA_RISCV64] = {"qemu-riscv64", "/usr/riscv64-linux-gnu", "libc6-riscv64-cross"},
+	[QUIPU_ISA_RISCV64] = {"qemu-riscv64", "/usr/riscv64-linux-gnu", "libc6-riscv64-cross", true},
 	[QUIPU_ISA_PPC64LE] = {"qemu-ppc64le", "/usr/powerpc64le-linux-gnu", "libc6-ppc64el-cross"},
 	[QUIPU_ISA_SPARC64] = {"qemu-sparc64", "/usr/sparc64-linux-gnu", "libc6-sparc64-cross"},
-	[QUIPU_ISA_X86_64] = {"qemu-x86_64", NULL, NULL},
+	[QUIPU_ISA_X86_64] = {"qemu-x86_64", NULL, NULL, true},
 };
+
+bool session_runs(enum quipu_isa isa)
+{
+	return isa < QUIPU_ISAS && isa_files[isa].runs;
+}
 
 /* The first executable regular file called @name in the directories of @path (as execvp looks). NULL: none. */
 static char *search(const char *name, const char *path)

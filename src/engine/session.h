@@ -47,6 +47,8 @@ void session_attach(struct session *, struct quipu_system *, void (*task_new)(vo
  */
 int session_prepare(struct session *, char *const argv[], struct session_error *);
 struct quipu_task *session_task(struct session *);
+/* session_runs - does this engine run programs of @isa? */
+bool session_runs(enum quipu_isa);
 /* session_counts - would a session of this engine count @signal? For who shows a machine without running on it. */
 bool session_counts(quipu_signal);
 /*

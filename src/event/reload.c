@@ -89,3 +89,14 @@ bool quipu_reload_frequency(struct quipu_reload *r, uint64_t now)
 		return false;
 	return quipu_reload_adjust(r, now - last, r->last_period);
 }
+
+uint64_t quipu_reload_overflow(struct quipu_reload *r, uint64_t now)
+{
+	r->period_left -= (int64_t)r->programmed;
+	/* Where the core steers, the driver's start programs the counter once more. */
+	if (quipu_reload_set_period(r) && quipu_reload_frequency(r, now)) {
+		r->period_left = 0;
+		quipu_reload_set_period(r);
+	}
+	return r->programmed;
+}

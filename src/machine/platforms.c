@@ -4,9 +4,11 @@
 
 #include "platform/riscv/room.h"
 #include "platform/vtd/room.h"
+#include "platform/x86/room.h"
 
 const struct quipu_platform *const quipu_platforms[] = {
 	&quipu_platform_riscv,
 	&quipu_platform_vtd,
+	&quipu_platform_x86,
 	NULL,
 };

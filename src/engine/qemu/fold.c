@@ -18,6 +18,7 @@
 /* How an overflow is served in this process; indexed by enum quipu_overflow_kind. */
 static uint64_t (*const local_overflow[])(struct quipu_reload *, uint64_t now_ns) = {
 	[QUIPU_OVERFLOW_RISCV] = quipu_riscv_overflow,
+	[QUIPU_OVERFLOW_X86] = quipu_reload_overflow,
 };
 
 #define NLOCAL (sizeof(local_overflow) / sizeof(local_overflow[0]))
@@ -146,6 +147,7 @@ struct event {
 	struct seg_vcpu *v;
 	struct vcpu *p;
 	int64_t now[INDEXES]; /* values at the completion of the instruction */
+	uint64_t addr;	      /* what it accessed, 0: not known */
 };
 
 struct reached {
@@ -227,7 +229,7 @@ static void write_record(struct event *e, const struct reached *r, uint64_t pc, 
 	rec->slots = r->slots;
 	rec->bell = r->bell;
 	rec->pc = pc;
-	rec->addr = 0;
+	rec->addr = e->addr;
 	rec->nr_chain = nr_chain;
 	rec->nr_branches = 0;
 	rec->nr_next = r->nr_next;
@@ -344,6 +346,26 @@ void fold_step(struct seg_vcpu *v, const struct step *s)
 	}
 	/* After the walk: what the machine sees now are the values at the block's end, and counts only grow. */
 	serve_request(v, p, s->block->cti);
+	set_up(v);
+}
+
+/*
+ * What the block's other instructions count was added when it was entered, and looked at then. Only the cycles can be
+ * reached by an instruction behind the one that lost some.
+ */
+void fold_access(struct seg_vcpu *v, const struct block *t, unsigned index, uint64_t addr)
+{
+	struct step rest = { .block = t, .skip = index + 1 };
+	struct event e = { .v = v, .p = vcpu_private(v), .addr = addr };
+
+	publish(v);
+	if (index < t->n && due(v)) {
+		values_before(v, &rest, e.now);
+		if (step_reached(&engine.rates, e.now, v->nearest))
+			serve(&e, block_insn(t, index), false);
+		e.addr = 0;
+		step_walk(&engine.rates, &rest, e.now, v->nearest, serve, &e);
+	}
 	set_up(v);
 }
 
