@@ -42,8 +42,8 @@ static const struct isa_files {
 	bool runs;	     /* the plugin decodes it (src/engine/qemu/isa.c) */
 } isa_files[QUIPU_ISAS] = {
 	[QUIPU_ISA_RISCV64] = {"qemu-riscv64", "/usr/riscv64-linux-gnu", "libc6-riscv64-cross", true},
-	[QUIPU_ISA_PPC64LE] = {"qemu-ppc64le", "/usr/powerpc64le-linux-gnu", "libc6-ppc64el-cross"},
-	[QUIPU_ISA_SPARC64] = {"qemu-sparc64", "/usr/sparc64-linux-gnu", "libc6-sparc64-cross"},
+	[QUIPU_ISA_PPC64LE] = {"qemu-ppc64le", "/usr/powerpc64le-linux-gnu", "libc6-ppc64el-cross", true},
+	[QUIPU_ISA_SPARC64] = {"qemu-sparc64", "/usr/sparc64-linux-gnu", "libc6-sparc64-cross", true},
 	[QUIPU_ISA_X86_64] = {"qemu-x86_64", NULL, NULL, true},
 };
 

@@ -108,6 +108,10 @@ enum call isa_call(const struct isa *, int64_t nr);
 
 /* decode_riscv64 - RV64GC, V and the ratified bit and cache-block extensions; every other encoding is an ALU class. */
 void decode_riscv64(const uint8_t *bytes, unsigned len, uint64_t pc, struct decoded *);
+/* decode_ppc64le - Power ISA 3.0; prefixed instructions by length, and as loads or stores. */
+void decode_ppc64le(const uint8_t *bytes, unsigned len, uint64_t pc, struct decoded *);
+/* decode_sparc64 - SPARC V9 in memory order (big-endian). */
+void decode_sparc64(const uint8_t *bytes, unsigned len, uint64_t pc, struct decoded *);
 /* decode_x86_64 - 64-bit mode; VEX, and the lengths of EVEX. @len bytes are there, of which it may use up to 15. */
 void decode_x86_64(const uint8_t *bytes, unsigned len, uint64_t pc, struct decoded *);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * The instruction sets that the engine knows, each with the system calls that it must notice (Linux's numbers:
- * asm-generic/unistd.h for riscv64, arch/x86/entry/syscalls/syscall_64.tbl for x86_64).
+ * asm-generic/unistd.h for riscv64, the syscall tables of arch/x86, powerpc and sparc for the others).
  */
 #include "decode.h"
 
@@ -83,10 +83,95 @@ static const struct call_row x86_64_calls[] = {
 	{ 41, CALL_NETWORK }, /* socket */
 };
 
+static const struct call_row ppc64le_calls[] = {
+	{ 90, CALL_MMAP },
+	{ 125, CALL_MPROTECT },
+	{ 171, CALL_PRCTL },
+	{ 120, CALL_CLONE },
+	{ 2, CALL_CLONE },   /* fork */
+	{ 189, CALL_CLONE }, /* vfork */
+	{ 11, CALL_EXECVE },
+	{ 1, CALL_EXIT },
+	{ 234, CALL_EXIT }, /* exit_group */
+	{ 173, CALL_SIGACTION },
+	{ 172, CALL_SIGRETURN },
+	{ 5, CALL_OPEN },
+	{ 286, CALL_OPENAT },
+	{ 162, CALL_NANOSLEEP },
+	{ 248, CALL_CLOCK_NANOSLEEP },
+	{ 167, CALL_POLL },
+	{ 281, CALL_PPOLL },
+	{ 142, CALL_SELECT },
+	{ 280, CALL_PSELECT6 },
+	{ 238, CALL_EPOLL_PWAIT }, /* epoll_wait */
+	{ 303, CALL_EPOLL_PWAIT },
+	{ 221, CALL_FUTEX },
+	{ 176, CALL_SIGTIMEDWAIT },
+	{ 246, CALL_TIME }, /* clock_gettime */
+	{ 78, CALL_TIME },  /* gettimeofday */
+	{ 13, CALL_TIME },  /* time */
+	{ 43, CALL_TIME },  /* times */
+	{ 77, CALL_TIME },  /* getrusage */
+	{ 116, CALL_TIME }, /* sysinfo */
+	{ 311, CALL_TIME }, /* timerfd_settime */
+	{ 104, CALL_TIME }, /* setitimer */
+	{ 27, CALL_TIME },  /* alarm */
+	{ 241, CALL_TIME }, /* timer_settime */
+	{ 359, CALL_RANDOM },
+	{ 20, CALL_PID },
+	{ 64, CALL_PID },  /* getppid */
+	{ 207, CALL_PID }, /* gettid */
+	{ 326, CALL_NETWORK }, /* socket */
+	{ 102, CALL_NETWORK }, /* socketcall */
+};
+
+static const struct call_row sparc64_calls[] = {
+	{ 71, CALL_MMAP },
+	{ 74, CALL_MPROTECT },
+	{ 147, CALL_PRCTL },
+	{ 217, CALL_CLONE },
+	{ 2, CALL_CLONE },  /* fork */
+	{ 66, CALL_CLONE }, /* vfork */
+	{ 59, CALL_EXECVE },
+	{ 1, CALL_EXIT },
+	{ 188, CALL_EXIT }, /* exit_group */
+	{ 102, CALL_SIGACTION },
+	{ 101, CALL_SIGRETURN },
+	{ 5, CALL_OPEN },
+	{ 284, CALL_OPENAT },
+	{ 249, CALL_NANOSLEEP },
+	{ 259, CALL_CLOCK_NANOSLEEP },
+	{ 153, CALL_POLL },
+	{ 298, CALL_PPOLL },
+	{ 230, CALL_SELECT },
+	{ 297, CALL_PSELECT6 },
+	{ 195, CALL_EPOLL_PWAIT }, /* epoll_wait */
+	{ 309, CALL_EPOLL_PWAIT },
+	{ 142, CALL_FUTEX },
+	{ 105, CALL_SIGTIMEDWAIT },
+	{ 257, CALL_TIME }, /* clock_gettime */
+	{ 116, CALL_TIME }, /* gettimeofday */
+	{ 43, CALL_TIME },  /* times */
+	{ 117, CALL_TIME }, /* getrusage */
+	{ 214, CALL_TIME }, /* sysinfo */
+	{ 315, CALL_TIME }, /* timerfd_settime */
+	{ 83, CALL_TIME },  /* setitimer */
+	{ 27, CALL_TIME },  /* alarm */
+	{ 262, CALL_TIME }, /* timer_settime */
+	{ 347, CALL_RANDOM },
+	{ 20, CALL_PID },
+	{ 197, CALL_PID }, /* getppid */
+	{ 143, CALL_PID }, /* gettid */
+	{ 97, CALL_NETWORK },  /* socket */
+	{ 206, CALL_NETWORK }, /* socketcall */
+};
+
 #define CALLS(t) t, sizeof(t) / sizeof((t)[0])
 
 static const struct isa isas[] = {
 	{ "riscv64", 243, 4096, 0, decode_riscv64, CALLS(riscv64_calls) },
+	{ "ppc64le", 21, 4096, 0, decode_ppc64le, CALLS(ppc64le_calls) },
+	{ "sparc64", 43, 8192, ISA_BRANCH | ISA_BIG_ENDIAN, decode_sparc64, CALLS(sparc64_calls) },
 	{ "x86_64", 62, 4096, ISA_TRACK | ISA_PHANTOM, decode_x86_64, CALLS(x86_64_calls) },
 };
 

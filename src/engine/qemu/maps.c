@@ -222,22 +222,41 @@ struct image {
 	unsigned n;
 };
 
+static void swap_segment(Elf64_Phdr *ph)
+{
+	ph->p_type = __builtin_bswap32(ph->p_type);
+	ph->p_flags = __builtin_bswap32(ph->p_flags);
+	ph->p_offset = __builtin_bswap64(ph->p_offset);
+	ph->p_vaddr = __builtin_bswap64(ph->p_vaddr);
+	ph->p_filesz = __builtin_bswap64(ph->p_filesz);
+	ph->p_memsz = __builtin_bswap64(ph->p_memsz);
+}
+
 static bool image_open(struct image *im, const char *path)
 {
+	bool swap = engine.isa->traits & ISA_BIG_ENDIAN;
 	Elf64_Ehdr eh;
 
 	im->n = 0;
 	im->fd = open(path, O_RDONLY | O_CLOEXEC);
 	if (im->fd < 0)
 		return false;
-	if (pread(im->fd, &eh, sizeof(eh), 0) == sizeof(eh) && !memcmp(eh.e_ident, ELFMAG, SELFMAG) &&
-	    eh.e_ident[EI_CLASS] == ELFCLASS64 && eh.e_ident[EI_DATA] == ELFDATA2LSB &&
-	    eh.e_phentsize == sizeof(im->ph[0]) && eh.e_phnum <= MOST_SEGMENTS) {
+	if (pread(im->fd, &eh, sizeof(eh), 0) != sizeof(eh) || memcmp(eh.e_ident, ELFMAG, SELFMAG) ||
+	    eh.e_ident[EI_CLASS] != ELFCLASS64 || eh.e_ident[EI_DATA] != (swap ? ELFDATA2MSB : ELFDATA2LSB))
+		return true;
+	if (swap) {
+		eh.e_phentsize = __builtin_bswap16(eh.e_phentsize);
+		eh.e_phnum = __builtin_bswap16(eh.e_phnum);
+		eh.e_phoff = __builtin_bswap64(eh.e_phoff);
+	}
+	if (eh.e_phentsize == sizeof(im->ph[0]) && eh.e_phnum <= MOST_SEGMENTS) {
 		size_t size = eh.e_phnum * sizeof(im->ph[0]);
 
 		if (pread(im->fd, im->ph, size, (off_t)eh.e_phoff) == (ssize_t)size)
 			im->n = eh.e_phnum;
 	}
+	for (unsigned i = 0; swap && i < im->n; i++)
+		swap_segment(&im->ph[i]);
 	return true;
 }
 
