@@ -112,7 +112,11 @@ struct seg_vcpu {
 	uint32_t sleeping; /* V: 1 while it waits on ack */
 	uint32_t pad2[6];
 	_Alignas(64) uint32_t ack; /* M */
-	uint32_t pad3[95];
+	uint32_t pad3;
+	/* M, while the vCPU waits: its CPU's clock is (clock_cycles + its own cycles) / hz + clock_ns. */
+	uint64_t clock_cycles;
+	uint64_t clock_ns;
+	uint32_t pad4[90];
 };
 _Static_assert(sizeof(struct seg_vcpu) == 1024, "pub stride");
 

@@ -148,7 +148,17 @@ static void write_deadline(struct session *s, struct cpu_state *c, struct proc *
 	d->armed = 1;
 }
 
-/* The vCPU waits (or has not run yet): give it the deadlines of its CPU. */
+/* What turns the vCPU's cycles into its CPU's clock: threads that were there before, and idle time jumped over. */
+static void write_clock(struct session *s, const struct cpu_state *c, struct seg_vcpu *vcpu)
+{
+	uint64_t gone = c->gone[SEG_LANE_CYCLES], cycles = gone + c->view[SEG_LANE_CYCLES];
+
+	vcpu->clock_cycles = gone;
+	vcpu->clock_ns = quipu_system_now(s->system, (unsigned)(c - s->cpus)) -
+			 bits_muldiv(cycles, 1000000000, s->machine->hz);
+}
+
+/* The vCPU waits (or has not run yet): give it the deadlines of its CPU, and its clock. */
 static void flush_deadlines(struct session *s, struct cpu_state *c, struct proc *p, unsigned v)
 {
 	for (uint64_t m = c->used; m; m &= m - 1) {
@@ -158,6 +168,7 @@ static void flush_deadlines(struct session *s, struct cpu_state *c, struct proc 
 		if (!c->want[slot].armed)
 			c->used &= ~bits_one(slot);
 	}
+	write_clock(s, c, session_vcpu(p, v));
 	__atomic_store_n(&session_vcpu(p, v)->deadlines_changed, 1, __ATOMIC_RELEASE);
 }
 

@@ -163,6 +163,14 @@ static bool is_local(const struct seg_deadline *d)
 	return engine.head->local && d->overflow < NLOCAL && local_overflow[d->overflow];
 }
 
+/* The clock of the vCPU's CPU, as the machine will show it at this instruction: frequency events steer by it. */
+static uint64_t clock_now(const struct event *e)
+{
+	uint64_t cycles = e->v->clock_cycles + (uint64_t)e->now[SEG_LANE_CYCLES];
+
+	return e->v->clock_ns + bits_muldiv(cycles, 1000000000, engine.head->hz);
+}
+
 static void reach(struct event *e, unsigned slot, struct seg_deadline *d, struct reached *r)
 {
 	uint64_t distance;
@@ -174,8 +182,7 @@ static void reach(struct event *e, unsigned slot, struct seg_deadline *d, struct
 		r->was[slot] = d->at;
 		return;
 	}
-	distance = local_overflow[d->overflow](
-		&d->reload, bits_muldiv((uint64_t)e->now[SEG_LANE_CYCLES], 1000000000, engine.head->hz));
+	distance = local_overflow[d->overflow](&d->reload, clock_now(e));
 	d->at += distance ? distance : 1;
 	r->next[r->nr_next++] = d->at;
 }
