@@ -169,5 +169,5 @@ void quipu_vtd_msi(struct quipu_vtd *u, uint16_t rid, uint64_t addr, uint32_t da
 		a.addr = (uint64_t)index << 48;
 		out->recorded = vtd_fault_record(u, out->fault, &a, fpd);
 	}
-	vtd_tally_end(u);
+	vtd_tally_end(u, NO_DID);
 }

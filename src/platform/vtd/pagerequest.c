@@ -130,7 +130,6 @@ enum quipu_vtd_page_status quipu_vtd_page_request(struct quipu_vtd *u, const str
 	if (fault)
 		*fault = reason;
 	vtd_count_reads(u, w.reads);
-	u->tally.did = w.did;
-	vtd_tally_end(u);
+	vtd_tally_end(u, w.did);
 	return status;
 }

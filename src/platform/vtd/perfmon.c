@@ -53,6 +53,10 @@ static void listen_all(struct quipu_vtd *u)
 {
 	memset(u->listening, 0, sizeof(u->listening));
 	memset(u->listeners, 0, sizeof(u->listeners));
+	memset(u->type_pass, 0, sizeof(u->type_pass));
+	memset(u->level_pass, 0, sizeof(u->level_pass));
+	u->choosy = 0;
+	u->last_who = ~UINT64_C(0);
 	for (uint64_t left = u->enabled & ~u->frozen; left; left &= left - 1) {
 		unsigned c = bits_low(left);
 		unsigned group = CNTRCFG_EGI(u->counter[c].config);
@@ -61,6 +65,11 @@ static void listen_all(struct quipu_vtd *u)
 		u->listening[group] |= events;
 		for (; events; events &= events - 1)
 			u->listeners[group][bits_low(events)] |= bits_one(c);
+		for (unsigned i = 0; i < 32; i++) {
+			u->type_pass[i] |= (uint64_t)(u->pass[c].types >> i & 1) << c;
+			u->level_pass[i] |= (uint64_t)(u->pass[c].levels >> i & 1) << c;
+		}
+		u->choosy |= (uint64_t)(u->pass[c].care != 0) << c;
 	}
 }
 
@@ -118,68 +127,53 @@ static void overflow(struct quipu_vtd *u, uint64_t counters)
 		interrupt(u);
 }
 
-static bool match_pasid(uint32_t filter, int32_t pasid)
+/* Counters that do not mind @who. Requests come in runs of the same: the latest answer is kept. */
+static uint64_t who_pass(struct quipu_vtd *u, uint64_t who)
 {
-	switch (bits_get(filter, 21, 20)) {
-	case PFM_EQUAL:
-		return pasid >= 0 && (uint32_t)pasid == bits_get(filter, 19, 0);
-	case PFM_ANY:
-		return pasid >= 0;
-	case PFM_NONE:
-		return pasid < 0;
-	}
-	return false;
-}
+	uint64_t pass = ~UINT64_C(0);
 
-static bool match(const struct vtd_counter *c, const struct vtd_tally *t, unsigned at, unsigned level)
-{
-	if ((c->filters & F(RID)) && !(t->is_request && t->rid == (c->filter[FILTER_RID] & 0xffff)))
-		return false;
-	if ((c->filters & F(DID)) && t->did != (int32_t)(c->filter[FILTER_DID] & 0xffff))
-		return false;
-	if ((c->filters & F(PASID)) && !(t->is_request && match_pasid(c->filter[FILTER_PASID], t->pasid)))
-		return false;
-	if ((c->filters & F(AT)) && !(at != NO_AT && (c->filter[FILTER_AT] >> at & 1)))
-		return false;
-	return !(c->filters & F(PTL)) || (level != NO_LEVEL && (c->filter[FILTER_PTL] >> level & 1));
+	if (who == u->last_who)
+		return u->last_pass;
+	for (uint64_t left = u->choosy; left; left &= left - 1) {
+		unsigned c = bits_low(left);
+
+		if ((who ^ u->pass[c].want) & u->pass[c].care)
+			pass &= ~bits_one(c);
+	}
+	u->last_who = who;
+	u->last_pass = pass;
+	return pass;
 }
 
 /* All counters see the same occurrence before any of them freezes the others. */
-static void deliver(struct quipu_vtd *u, unsigned group, unsigned bit, uint64_t n, unsigned level, unsigned at)
+static void deliver(struct quipu_vtd *u, uint64_t counters, uint64_t n)
 {
 	uint64_t over = 0;
 
-	for (uint64_t left = u->listeners[group][bit]; left; left &= left - 1) {
-		unsigned i = bits_low(left);
-		struct vtd_counter *c = &u->counter[i];
+	for (; counters; counters &= counters - 1) {
+		unsigned i = bits_low(counters);
+		struct vtd_count *c = &u->count[i];
+		uint64_t value = c->value;
 
-		if (c->filters && !match(c, &u->tally, at, level))
-			continue;
-		if (n > c->mask - c->value)
+		if (n > c->mask - value)
 			over |= bits_one(i);
-		c->value = (c->value + n) & c->mask;
+		c->value = (value + n) & c->mask;
 	}
 	if (over)
 		overflow(u, over);
 }
 
-void vtd_tally_begin(struct quipu_vtd *u, uint16_t rid, int32_t pasid, unsigned at)
-{
-	u->tally.n = 0;
-	u->tally.did = NO_DID;
-	u->tally.is_request = true;
-	u->tally.rid = rid;
-	u->tally.pasid = pasid;
-	u->tally.at = (uint8_t)at;
-}
-
-void vtd_tally_end(struct quipu_vtd *u)
+void vtd_tally_deliver(struct quipu_vtd *u, uint64_t who)
 {
 	const struct vtd_tally *t = &u->tally;
 
-	for (unsigned i = 0; i < t->n; i++)
-		deliver(u, t->item[i].event >> 8, t->item[i].event & 0xff, t->item[i].n, t->item[i].level,
-			t->item[i].at);
+	for (unsigned i = 0; i < t->n; i++) {
+		unsigned event = t->item[i].event;
+
+		deliver(u, u->listeners[event >> 8][event & 0xff] & who_pass(u, who) & u->type_pass[t->item[i].at] &
+				   u->level_pass[t->item[i].level],
+			t->item[i].n);
+	}
 }
 
 /* Up to and with the next overflow of a listening counter, so that what it freezes stops at the right occurrence. */
@@ -188,7 +182,7 @@ static uint64_t until_overflow(const struct quipu_vtd *u, uint64_t listeners)
 	uint64_t least = UINT64_MAX;
 
 	for (; listeners; listeners &= listeners - 1) {
-		const struct vtd_counter *c = &u->counter[bits_low(listeners)];
+		const struct vtd_count *c = &u->count[bits_low(listeners)];
 
 		if (c->mask - c->value < least)
 			least = c->mask - c->value;
@@ -200,14 +194,13 @@ void vtd_perfmon_count(struct quipu_vtd *u, enum vtd_event event, uint64_t n)
 {
 	unsigned group = event >> 8, bit = event & 0xff;
 
-	u->tally.is_request = false;
-	u->tally.did = NO_DID;
 	while (n && u->listeners[group][bit]) {
 		uint64_t step = until_overflow(u, u->listeners[group][bit]);
 
 		if (step > n)
 			step = n;
-		deliver(u, group, bit, step, NO_LEVEL, NO_AT);
+		deliver(u, u->listeners[group][bit] & who_pass(u, 0) & u->type_pass[NO_AT] & u->level_pass[NO_LEVEL],
+			step);
 		n -= step;
 	}
 }
@@ -236,6 +229,37 @@ static unsigned check_enable(const struct quipu_vtd *u, const struct vtd_counter
 	return ECMD_SUCCESS;
 }
 
+/* Sets of NO_AT and NO_LEVEL are in no filter: what has none passes only a counter that does not ask. */
+static void compile(const struct vtd_counter *c, struct vtd_pass *pass)
+{
+	uint32_t pasid = c->filter[FILTER_PASID];
+
+	pass->want = pass->care = 0;
+	pass->types = pass->levels = UINT32_MAX;
+	if (c->filter[FILTER_RID] & FILTER_EN) {
+		pass->want |= WHO_REQUEST | WHO_RID(c->filter[FILTER_RID] & 0xffff);
+		pass->care |= WHO_REQUEST | WHO_RID(0xffff);
+	}
+	if (c->filter[FILTER_DID] & FILTER_EN) {
+		pass->want |= WHO_HAS_DID | WHO_DID(c->filter[FILTER_DID] & 0xffff);
+		pass->care |= WHO_HAS_DID | WHO_DID(0xffff);
+	}
+	if (pasid & FILTER_EN) {
+		unsigned mode = (unsigned)bits_get(pasid, 21, 20);
+
+		pass->want |= WHO_REQUEST | (mode == PFM_NONE ? 0 : WHO_HAS_PASID);
+		pass->care |= WHO_REQUEST | WHO_HAS_PASID;
+		if (mode == PFM_EQUAL) {
+			pass->want |= WHO_PASID(pasid & 0xfffff);
+			pass->care |= WHO_PASID(0xfffff);
+		}
+	}
+	if (c->filter[FILTER_AT] & FILTER_EN)
+		pass->types = c->filter[FILTER_AT] & 0x1f;
+	if (c->filter[FILTER_PTL] & FILTER_EN)
+		pass->levels = c->filter[FILTER_PTL] & 0x1f;
+}
+
 static unsigned enable(struct quipu_vtd *u, uint64_t operand)
 {
 	struct vtd_counter *c;
@@ -249,9 +273,7 @@ static unsigned enable(struct quipu_vtd *u, uint64_t operand)
 	status = check_enable(u, c);
 	if (status)
 		return status;
-	c->filters = 0;
-	for (unsigned f = 0; f < FILTERS; f++)
-		c->filters |= c->filter[f] & FILTER_EN ? 1u << f : 0;
+	compile(c, &u->pass[operand]);
 	set_enabled(u, u->enabled | bits_one((unsigned)operand));
 	return ECMD_SUCCESS;
 }
@@ -281,7 +303,7 @@ static unsigned reset_values(struct quipu_vtd *u, uint64_t operand)
 {
 	(void)operand;
 	for (unsigned c = 0; c < u->ncounters; c++)
-		u->counter[c].value = 0;
+		u->count[c].value = 0;
 	return ECMD_SUCCESS;
 }
 
@@ -379,7 +401,7 @@ static void write_block(struct quipu_vtd *u, unsigned c, uint32_t offset, uint32
 
 static void write_counter(struct quipu_vtd *u, unsigned c, bool high, uint32_t value)
 {
-	struct vtd_counter *counter = &u->counter[c];
+	struct vtd_count *counter = &u->count[c];
 	unsigned shift = high ? 32 : 0;
 
 	if ((u->enabled >> c & 1) && !(u->config.perfcap & PERFCAP_CWE))
@@ -436,7 +458,7 @@ bool vtd_perfmon_read(struct quipu_vtd *u, uint32_t offset, unsigned width, uint
 		v = read_block(u, c, at);
 		break;
 	case AREA_COUNTER:
-		v = u->counter[c].value >> 8 * at;
+		v = u->count[c].value >> 8 * at;
 		break;
 	}
 	*value = (uint32_t)v;
@@ -486,7 +508,7 @@ static void counter_init(struct quipu_vtd *u, unsigned c)
 	unsigned groups = PERFCAP_EGCNT(config->perfcap);
 	bool own = cap & CNTRCAP_PCC;
 
-	counter->mask = bits_mask(own ? CNTRCAP_CW(cap) : PERFCAP_CW(config->perfcap));
+	u->count[c].mask = bits_mask(own ? CNTRCAP_CW(cap) : PERFCAP_CW(config->perfcap));
 	counter->ios = own ? cap & CNTRCAP_IOS : config->perfcap & PERFCAP_IOS;
 	counter->gfs = own ? cap & CNTRCAP_GFS : config->perfcap & PERFCAP_GFS;
 	for (unsigned g = 0; g < groups; g++)

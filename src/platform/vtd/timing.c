@@ -115,7 +115,7 @@ void vtd_count_reads(struct quipu_vtd *u, unsigned reads)
 	vtd_tally_at(u, EV_MEM_OCCUPANCY, (uint64_t)reads * u->config.mem_latency, NO_LEVEL, u->tally.at);
 }
 
-void vtd_timing(struct quipu_vtd *u, unsigned reads, bool walked, bool completion)
+void vtd_timing_walked(struct quipu_vtd *u, unsigned reads, bool walked, bool completion)
 {
 	uint64_t busy = (uint64_t)reads * u->config.mem_latency;
 

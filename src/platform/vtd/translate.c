@@ -333,6 +333,5 @@ void quipu_vtd_dma(struct quipu_vtd *u, const struct quipu_vtd_request *rq, stru
 	}
 	rs->reads = w.reads;
 	vtd_timing(u, w.reads, walked, w.translation);
-	u->tally.did = w.did;
-	vtd_tally_end(u);
+	vtd_tally_end(u, w.did);
 }

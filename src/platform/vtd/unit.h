@@ -41,10 +41,18 @@ enum vtd_event {
 	EV_INT_HIT_POSTED = VTD_EVENT(4, 2),
 };
 
-#define NO_LEVEL 0xffu
-#define NO_AT	 0xffu
+#define NO_LEVEL    31u /* these two are bits of a counter's sets, as every level and type is */
+#define NO_AT	    31u
 #define AT_PREFETCH 4u /* HPT prefetch, for the address-type filter only */
-#define NO_DID	 (-1)
+#define NO_DID	    (-1)
+
+/* What filters compare of a request, packed into one word: see vtd_who. */
+#define WHO_RID(rid)	 ((uint64_t)(rid))
+#define WHO_DID(did)	 ((uint64_t)(did) << 16)
+#define WHO_PASID(pasid) ((uint64_t)(pasid) << 32)
+#define WHO_HAS_DID	 (UINT64_C(1) << 52)
+#define WHO_HAS_PASID	 (UINT64_C(1) << 53)
+#define WHO_REQUEST	 (UINT64_C(1) << 54)
 
 /*
  * What one request moved. It is delivered when the request has ended, with what was known by then, so that a filter
@@ -53,10 +61,8 @@ enum vtd_event {
 #define TALLY_MAX 64 /* a nested walk of 5 on 5 levels makes fewer than 40 */
 struct vtd_tally {
 	unsigned n;
-	int32_t did, pasid; /* -1: none */
-	bool is_request;    /* it has a requester and, unless NO_AT, an address type */
-	uint16_t rid;
 	uint8_t at;
+	uint64_t who; /* requester and PASID; the domain is added at the end */
 	struct {
 		uint64_t n;
 		uint16_t event;
@@ -64,13 +70,22 @@ struct vtd_tally {
 	} item[TALLY_MAX];
 };
 
-struct vtd_counter {
+/* What counting touches, small and together. */
+struct vtd_count {
 	uint64_t value, mask;
-	uint64_t config;	   /* PERFCNTRCFG_REG without EN */
+};
+
+/* Filters of an enabled counter; those that are off let everything pass. */
+struct vtd_pass {
+	uint64_t want, care;	/* (who ^ want) & care must be 0 */
+	uint32_t types, levels; /* sets of address types and page-table levels */
+};
+
+struct vtd_counter {
+	uint64_t config; /* PERFCNTRCFG_REG without EN */
 	uint32_t filter[FILTERS];
-	unsigned filters;	   /* bit f: filter f is enabled; of an enabled counter */
 	bool ios, gfs;
-	uint32_t events[16];	   /* what it can count, per group */
+	uint32_t events[16]; /* what it can count, per group */
 };
 
 /* Decoded, checked entries as the caches hold them. */
@@ -139,10 +154,15 @@ struct quipu_vtd {
 
 	/* perfmon */
 	unsigned ncounters;
+	struct vtd_count count[QUIPU_VTD_MAX_COUNTERS];
+	struct vtd_pass pass[QUIPU_VTD_MAX_COUNTERS];
 	struct vtd_counter counter[QUIPU_VTD_MAX_COUNTERS];
 	uint64_t enabled, frozen, overflowed; /* bit c: counter c */
 	uint32_t listening[16];		      /* per group: events that an enabled, unfrozen counter counts */
 	uint64_t listeners[16][28];	      /* the counters */
+	uint64_t type_pass[32], level_pass[32]; /* counters that a type, a level gets through to */
+	uint64_t choosy;		      /* counters that look at who it is */
+	uint64_t last_who, last_pass;	      /* the latest answer of all of them */
 	uint64_t ecrsp;
 	unsigned ecmd_left;		      /* reads until a command shows as done */
 	uint64_t counting_since, counting_until;
@@ -188,8 +208,21 @@ static inline void vtd_count_level(struct quipu_vtd *u, enum vtd_event event, un
 	vtd_tally_at(u, event, 1, level, u->tally.at);
 }
 
-void vtd_tally_begin(struct quipu_vtd *, uint16_t rid, int32_t pasid, unsigned at);
-void vtd_tally_end(struct quipu_vtd *);
+static inline void vtd_tally_begin(struct quipu_vtd *u, uint16_t rid, int32_t pasid, unsigned at)
+{
+	u->tally.n = 0;
+	u->tally.at = (uint8_t)at;
+	u->tally.who = WHO_REQUEST | WHO_RID(rid);
+	if (pasid >= 0)
+		u->tally.who |= WHO_HAS_PASID | WHO_PASID((uint32_t)pasid & 0xfffff);
+}
+
+void vtd_tally_deliver(struct quipu_vtd *, uint64_t who);
+static inline void vtd_tally_end(struct quipu_vtd *u, int32_t did)
+{
+	if (u->tally.n)
+		vtd_tally_deliver(u, u->tally.who | (did >= 0 ? WHO_HAS_DID | WHO_DID((uint32_t)did) : 0));
+}
 /* @n occurrences of an event that no request is behind. */
 void vtd_perfmon_count(struct quipu_vtd *, enum vtd_event, uint64_t n);
 int vtd_perfmon_init(struct quipu_vtd *, const char **why);
@@ -269,7 +302,14 @@ void vtd_hpt_prefetch(struct quipu_vtd *, struct vtd_walk *, const struct vtd_pa
 /* ---- translate.c, timing.c ---- */
 bool vtd_is_interrupt_range(uint64_t addr);
 /* Events of time: @reads memory reads made; @walked: after an IOTLB miss; @completion: an ATS answer went out. */
-void vtd_timing(struct quipu_vtd *, unsigned reads, bool walked, bool completion);
+void vtd_timing_walked(struct quipu_vtd *, unsigned reads, bool walked, bool completion);
+static inline void vtd_timing(struct quipu_vtd *u, unsigned reads, bool walked, bool completion)
+{
+	if (reads || u->config.queued)
+		vtd_timing_walked(u, reads, walked, completion);
+	else
+		vtd_tally_at(u, EV_TOTAL_OCCUPANCY, 1, NO_LEVEL, u->tally.at);
+}
 /* iommu_mrds and mem_occupancy of the request in hand. */
 void vtd_count_reads(struct quipu_vtd *, unsigned reads);
 void vtd_timing_reset(struct quipu_vtd *);
