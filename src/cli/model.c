@@ -61,7 +61,7 @@ int model_open(struct model *model, struct quipu_machine *machine, struct quipu_
 		return -ENOMEM;
 	}
 	for (quipu_signal s = 1; s < QUIPU_NAMED_SIGNALS; s++)
-		quipu_manual_signals_set_has(model->signals, s, session_counts(s));
+		quipu_manual_signals_set_has(model->signals, s, session_counts(model->machine, s));
 	model->system = quipu_system_new(machine, quipu_manual_signals_base(model->signals),
 					 &config, notes);
 	if (!model->system) {

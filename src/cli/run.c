@@ -165,14 +165,11 @@ static int hold_program(struct run *run, char *const argv[])
 	return rc == -ENOENT || rc == -ENOTDIR ? 127 : 126;
 }
 
-static int check_machine(struct run *run, const struct run_options *o)
+static int check_machine(struct run *run)
 {
 	if (!session_runs(run->machine->isa))
 		return cli_error("machine %s runs %s programs, which the engine does not run yet", run->machine->name,
 				 quipu_isa_name(run->machine->isa));
-	if (o->timing_full)
-		return cli_error("--timing full needs the cache and branch models, which the engine does not have yet; "
-				 "leave it out: cycles then come from the cost of each instruction class");
 	return 0;
 }
 
@@ -191,7 +188,8 @@ int run_open(struct run *run, const struct run_options *o, char *const argv[])
 	run->machine = cli_machine_load(machine ? machine : "riscv", o->verbose);
 	if (!run->machine)
 		return 2;
-	status = argv ? check_machine(run, o) : 0;
+	run->machine->timing_full |= o->timing_full;
+	status = argv ? check_machine(run) : 0;
 	if (!status)
 		status = open_trace(run, o->trace);
 	if (!status && argv)

@@ -13,6 +13,7 @@
 
 #include <stdint.h>
 
+#include <quipu/model.h>
 #include <quipu/reload.h>
 #include <quipu/signal.h>
 
@@ -33,9 +34,9 @@ enum seg_feature {
 	SEG_COUNT = 1u << 0,  /* lanes 0 and 1, and the other lanes as header.lane_signal says */
 	SEG_BRANCH = 1u << 1, /* outcome of branches: taken, abort detection */
 	SEG_STACK = 1u << 2,  /* shadow call stack */
-	SEG_DATA = 1u << 3,   /* data access callbacks (models; engine issue) */
-	SEG_PREDICT = 1u << 4, /* branch predictor (model) */
-	SEG_FETCH = 1u << 5,  /* instruction side models */
+	SEG_DATA = 1u << 3,   /* data side: access callbacks, caches, TLBs */
+	SEG_PREDICT = 1u << 4, /* branch predictor; with SEG_BRANCH */
+	SEG_FETCH = 1u << 5,  /* instruction side: caches, TLBs; with SEG_BRANCH */
 	SEG_EMPTY = 1u << 6,  /* an empty block callback only */
 };
 
@@ -52,6 +53,7 @@ struct seg_header {
 	quipu_signal lane_signal[SEG_LANES];	 /* [0], [1] fixed; QUIPU_SIGNAL_NONE: unused */
 	quipu_signal scalar_signal[SEG_SCALARS]; /* further signals, 64-bit counters at their cost */
 	uint16_t cost[QUIPU_INSN_CLASSES];	 /* cycles of an instruction class, 1..63 */
+	struct quipu_model model; /* of caches, TLBs, branches; which of it runs is in features */
 	uint16_t local;		/* 1: overflows are served in the engine process; 0: every one rings the bell */
 	uint16_t max_stack;	/* most call sites in a record */
 	uint32_t exact;		/* exact mode: the producer waits when its ring is full; else it drops and counts */

@@ -740,6 +740,9 @@ static void fill_header(struct session *s)
 	h->lane_signal[SEG_LANE_INSTRUCTIONS] = QUIPU_SIGNAL_INSTRUCTIONS;
 	h->lane_signal[SEG_LANE_CYCLES] = QUIPU_SIGNAL_CYCLES;
 	memcpy(h->cost, m->cost, sizeof(h->cost));
+	quipu_model_read(m, &h->model, NULL);
+	if (m->timing_full)
+		h->features |= SEG_BRANCH | SEG_DATA | SEG_FETCH | SEG_PREDICT;
 	h->local = s->options.local;
 	h->max_stack = s->options.stack ? 127 : 0;
 	h->exact = !s->options.live;

@@ -49,8 +49,8 @@ int session_prepare(struct session *, char *const argv[], struct session_error *
 struct quipu_task *session_task(struct session *);
 /* session_runs - does this engine run programs of @isa? */
 bool session_runs(enum quipu_isa);
-/* session_counts - would a session of this engine count @signal? For who shows a machine without running on it. */
-bool session_counts(quipu_signal);
+/* session_counts - would a session on @machine count @signal? For who shows a machine without running on it. */
+bool session_counts(const struct quipu_machine *machine, quipu_signal);
 /*
  * session_require - @signal must be counted: called for each open event before session_go. Lanes are handed out in
  * order of the calls; when they run out the signal is a 64-bit counter.

@@ -17,7 +17,7 @@ static struct session *session_of(struct quipu_signals *signals)
 /* Signals that have another's place: a CPU of one fixed frequency has one clock while it runs. */
 static quipu_signal alias(quipu_signal signal)
 {
-	return signal == QUIPU_SIGNAL_REF_CYCLES ? QUIPU_SIGNAL_CYCLES : signal;
+	return signal == QUIPU_SIGNAL_REF_CYCLES ? QUIPU_SIGNAL_CYCLES : quipu_model_alias(signal);
 }
 
 static int find_index(const struct session *s, quipu_signal signal)
@@ -34,8 +34,12 @@ static int find_index(const struct session *s, quipu_signal signal)
 	return -1;
 }
 
-static bool engine_counts(quipu_signal signal)
+static bool engine_counts(const struct quipu_model *model, quipu_signal signal)
 {
+	if (quipu_model_counts(model, signal))
+		return true;
+	if (quipu_model_alias(signal) != signal) /* it needs the model to be there */
+		return false;
 	switch (alias(signal)) {
 	case QUIPU_SIGNAL_CYCLES:
 	case QUIPU_SIGNAL_BRANCHES_TAKEN:
@@ -45,15 +49,17 @@ static bool engine_counts(quipu_signal signal)
 	return quipu_signal_mask(signal) != 0;
 }
 
-bool session_counts(quipu_signal signal)
+bool session_counts(const struct quipu_machine *machine, quipu_signal signal)
 {
-	return engine_counts(signal);
+	struct quipu_model model;
+
+	quipu_model_read(machine, &model, NULL);
+	return engine_counts(&model, signal);
 }
 
 static bool view_has(struct quipu_signals *signals, quipu_signal signal)
 {
-	(void)signals;
-	return engine_counts(signal);
+	return engine_counts(&session_of(signals)->head->model, signal);
 }
 
 static uint64_t view_read(struct quipu_signals *signals, unsigned cpu, quipu_signal signal)
@@ -136,18 +142,52 @@ void session_view_gone(struct session *s, struct cpu_state *c)
 	/* Deadlines are the CPU's: whoever runs on it next is given them anew. */
 }
 
+/*
+ * What must run for @signal to be counted. Levels that data and instructions share need both sides, whatever else is
+ * open: a count never depends on which other events there are.
+ */
+static uint32_t features_of(quipu_signal signal)
+{
+	switch (signal) {
+	case QUIPU_SIGNAL_BRANCHES_TAKEN:
+		return SEG_BRANCH;
+	case QUIPU_SIGNAL_BRANCH_MISSES:
+	case QUIPU_SIGNAL_BRANCH_DIRECTION_MISSES:
+	case QUIPU_SIGNAL_BRANCH_TARGET_MISSES:
+	case QUIPU_SIGNAL_RETURN_MISSES:
+		return SEG_BRANCH | SEG_PREDICT;
+	case QUIPU_SIGNAL_L1I_MISSES:
+	case QUIPU_SIGNAL_ITLB_MISSES:
+		return SEG_BRANCH | SEG_FETCH;
+	case QUIPU_SIGNAL_L1D_READ_MISSES:
+	case QUIPU_SIGNAL_L1D_WRITE_MISSES:
+	case QUIPU_SIGNAL_L1D_WRITEBACKS:
+	case QUIPU_SIGNAL_DTLB_READ_MISSES:
+	case QUIPU_SIGNAL_DTLB_WRITE_MISSES:
+		return SEG_DATA;
+	}
+	if (signal >= QUIPU_SIGNAL_STALL_FRONTEND && signal <= QUIPU_SIGNAL_STALL_BACKEND)
+		return SEG_BRANCH | SEG_DATA | SEG_FETCH | SEG_PREDICT;
+	if (signal >= QUIPU_SIGNAL_L2_READS && signal < QUIPU_SIGNAL_STALL_FRONTEND)
+		return SEG_BRANCH | SEG_DATA | SEG_FETCH;
+	return 0;
+}
+
 int session_require(struct session *s, quipu_signal signal)
 {
 	struct seg_header *h = s->head;
-	bool lane = signal != QUIPU_SIGNAL_SYSCALLS;
+	uint32_t features;
+	bool lane;
 
+	if (!engine_counts(&h->model, signal))
+		return -1;
 	signal = alias(signal);
+	features = features_of(signal);
+	/* What moves in the middle of a block, or outside of one, has no lane. */
+	lane = signal != QUIPU_SIGNAL_SYSCALLS && !(features & (SEG_DATA | SEG_FETCH));
 	if (find_index(s, signal) >= 0)
 		return 0;
-	if (!engine_counts(signal))
-		return -1;
-	if (signal == QUIPU_SIGNAL_BRANCHES_TAKEN)
-		h->features |= SEG_BRANCH;
+	h->features |= features;
 	for (unsigned k = 2; lane && k < SEG_LANES; k++)
 		if (h->lane_signal[k] == QUIPU_SIGNAL_NONE) {
 			h->lane_signal[k] = signal;

@@ -58,8 +58,46 @@ static void note_signal(struct rates *r, unsigned index, quipu_signal signal)
 		r->taken |= 1u << index;
 	else if (signal == QUIPU_SIGNAL_SYSCALLS)
 		r->syscalls |= 1u << index;
-	else if (signal != QUIPU_SIGNAL_NONE)
+	else if (quipu_signal_mask(signal) || signal == QUIPU_SIGNAL_CYCLES)
 		r->counted |= 1u << index;
+}
+
+/* Every misprediction is a branch miss and has its kind; a return's is one of a target. */
+static void note_mispredicts(struct rates *r, unsigned index, quipu_signal signal)
+{
+	static const struct {
+		quipu_signal signal;
+		uint8_t first, last;
+	} kinds[] = {
+		{ QUIPU_SIGNAL_BRANCH_MISSES, MODEL_DIRECTION, MODEL_RETURN },
+		{ QUIPU_SIGNAL_BRANCH_DIRECTION_MISSES, MODEL_DIRECTION, MODEL_DIRECTION },
+		{ QUIPU_SIGNAL_BRANCH_TARGET_MISSES, MODEL_TARGET, MODEL_RETURN },
+		{ QUIPU_SIGNAL_RETURN_MISSES, MODEL_RETURN, MODEL_RETURN },
+	};
+
+	for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {
+		if (kinds[i].signal != signal)
+			continue;
+		r->mispredicts |= 1u << index;
+		for (unsigned k = kinds[i].first; k <= kinds[i].last; k++)
+			r->missed[k][index] = 1;
+	}
+}
+
+/* The front end waits for a mispredicted branch; timing base has no stalls. */
+static void penalties_init(struct rates *r, const struct seg_header *h)
+{
+	uint32_t lost = h->model.full ? h->model.mispredict : 0;
+
+	if (lost > QUIPU_MODEL_MISPREDICT)
+		lost = QUIPU_MODEL_MISPREDICT;
+	for (unsigned kind = MODEL_DIRECTION; kind < MODEL_MISSES; kind++) {
+		r->missed[kind][SEG_LANE_CYCLES] = (uint16_t)lost;
+		for (unsigned k = 0; k < SEG_SCALARS; k++)
+			if (h->scalar_signal[k] == QUIPU_SIGNAL_CYCLES ||
+			    h->scalar_signal[k] == QUIPU_SIGNAL_STALL_FRONTEND)
+				r->missed[kind][SEG_LANES + k] = (uint16_t)lost;
+	}
 }
 
 void rates_init(struct rates *r, const struct seg_header *h)
@@ -80,11 +118,15 @@ void rates_init(struct rates *r, const struct seg_header *h)
 						  rate_of(h->scalar_signal[k], c);
 	}
 	rates_again(r, h);
+	penalties_init(r, h);
 	r->counted = 3; /* lanes 0 and 1 are fixed */
-	for (unsigned k = 2; k < SEG_LANES; k++)
+	for (unsigned k = 2; k < SEG_LANES; k++) {
 		note_signal(r, k, h->lane_signal[k]);
+		note_mispredicts(r, k, h->lane_signal[k]);
+	}
 	for (unsigned k = 0; k < SEG_SCALARS; k++) {
 		note_signal(r, SEG_LANES + k, h->scalar_signal[k]);
+		note_mispredicts(r, SEG_LANES + k, h->scalar_signal[k]);
 		if (h->scalar_signal[k] != QUIPU_SIGNAL_NONE)
 			r->nscalars = k + 1;
 	}
@@ -174,13 +216,12 @@ static void set_flow(struct block *b, const struct insn *cti, bool slot_inside)
 	b->any = cti->flow == FLOW_IJUMP || cti->flow == FLOW_ICALL || cti->flow >= FLOW_RET;
 	b->target = direct ? cti->target : cti->flow == FLOW_REP ? cti->pc : b->fall;
 	b->again = cti->again / INSN_LOAD;
+	b->goes = b->target;
 	if (slot_inside || (cti->delay != DELAY_ALWAYS && cti->delay != DELAY_TAKEN))
 		return;
 	/* The slot comes next, as a block of its own; only then is it seen where control goes. */
 	b->apart = cti->delay;
-	b->goes = b->target;
 	b->target = b->fall;
-	b->any = 0;
 }
 
 static void fill(struct block *b, const struct rates *r, const struct insn *insn, unsigned n)
@@ -191,6 +232,7 @@ static void fill(struct block *b, const struct rates *r, const struct insn *insn
 
 	b->n = (uint16_t)n;
 	b->pc = insn[0].pc;
+	b->last = insn[n - 1].pc + insn[n - 1].size - 1;
 	if (n > 1 && insn[n - 2].delay == DELAY_ALWAYS)
 		cti--; /* the last one is its slot */
 	set_flow(b, cti, cti < &insn[n - 1]);
@@ -244,6 +286,14 @@ static void add_taken(const struct rates *r, int64_t v[INDEXES])
 		v[bits_low(m)]++;
 }
 
+static void add_outcome(const struct rates *r, const struct step *s, int64_t v[INDEXES])
+{
+	if (s->taken)
+		add_taken(r, v);
+	for (unsigned i = 0; s->missed && i < INDEXES; i++)
+		v[i] += r->missed[s->missed][i];
+}
+
 static void add_class(const struct rates *r, unsigned class, int64_t v[INDEXES])
 {
 	for (unsigned k = 0; k < SEG_LANES; k++)
@@ -262,8 +312,7 @@ static void add_again(const struct rates *r, unsigned again, int64_t v[INDEXES])
 
 void step_sum(const struct rates *r, const struct step *s, int64_t sum[INDEXES])
 {
-	if (s->taken)
-		add_taken(r, sum);
+	add_outcome(r, s, sum);
 	if (!s->block)
 		return;
 	if (s->again) {
@@ -274,7 +323,7 @@ void step_sum(const struct rates *r, const struct step *s, int64_t sum[INDEXES])
 		add_class(r, block_classes(s->block)[i], sum);
 }
 
-static bool any_reached(const struct rates *r, const int64_t *now, const int64_t *nearest)
+bool step_reached(const struct rates *r, const int64_t *now, const int64_t *nearest)
 {
 	bool hit = false;
 
@@ -286,9 +335,9 @@ static bool any_reached(const struct rates *r, const int64_t *now, const int64_t
 void step_walk(const struct rates *r, const struct step *s, int64_t now[INDEXES], const int64_t *nearest,
 	       void (*reached)(void *arg, uint64_t pc, bool of_prev), void *arg)
 {
-	if (s->taken) {
-		add_taken(r, now);
-		if (any_reached(r, now, nearest))
+	if (s->taken || s->missed) {
+		add_outcome(r, s, now);
+		if (step_reached(r, now, nearest))
 			reached(arg, s->prev->cti, true);
 	}
 	for (unsigned i = s->skip; s->block && i < s->block->n; i++) {
@@ -296,7 +345,7 @@ void step_walk(const struct rates *r, const struct step *s, int64_t now[INDEXES]
 			add_again(r, s->block->again, now);
 		else
 			add_class(r, block_classes(s->block)[i], now);
-		if (any_reached(r, now, nearest))
+		if (step_reached(r, now, nearest))
 			reached(arg, block_insn(s->block, i), false);
 	}
 }

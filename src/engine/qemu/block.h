@@ -12,6 +12,7 @@
 
 #include "decode.h"
 #include "engine/segment.h"
+#include "model/predict.h"
 
 #define BLOCK_MAX_INSNS 512u
 #define BLOCK_MAX_COST	63u /* 512 * 63 < 32768: a lane cannot wrap in one block */
@@ -29,6 +30,8 @@ struct rates {
 	uint32_t counted;  /* bit i: index i is a sum over classes */
 	uint32_t taken;	   /* bit i: index i counts taken branches */
 	uint32_t syscalls; /* bit i: index i counts system calls */
+	uint32_t mispredicts; /* bit i: index i counts mispredictions of some kind */
+	uint16_t missed[MODEL_MISSES][INDEXES]; /* what a misprediction adds, by its kind */
 };
 
 /* A block. The first 64 bytes are all that the fast path reads. */
@@ -45,7 +48,8 @@ struct block {
 	uint16_t n;
 	uint8_t again;	 /* FLOW_REP: what a repetition accesses, as lane_again has it */
 	uint8_t apart;	 /* enum delay of a transfer whose slot is no part of the block; else DELAY_NONE */
-	uint64_t goes;	 /* then: where it goes when it is taken, fall when that is not known */
+	uint64_t last;	 /* address of its last byte */
+	uint64_t goes;	 /* target, of a transfer apart too (whose own target is fall: its slot comes first) */
 	struct block *next; /* in its hash chain */
 	uint64_t hash;
 	uint16_t scalar[SEG_SCALARS];
@@ -120,6 +124,7 @@ struct step {
 	const struct block *block; /* NULL: none */
 	unsigned skip;
 	bool taken;
+	uint8_t missed; /* enum model_miss: how that branch was mispredicted */
 	bool again; /* @block is one instruction, and this is a repetition of it */
 };
 
@@ -133,5 +138,8 @@ void step_sum(const struct rates *, const struct step *, int64_t sum[INDEXES]);
  */
 void step_walk(const struct rates *, const struct step *, int64_t now[INDEXES], const int64_t *nearest,
 	       void (*reached)(void *arg, uint64_t pc, bool of_prev), void *arg);
+
+/* step_reached - has some value reached its @nearest? */
+bool step_reached(const struct rates *, const int64_t *now, const int64_t *nearest);
 
 #endif

@@ -13,6 +13,7 @@
 
 #include <quipu/bits.h>
 
+#include "models.h"
 #include "plugin.h"
 #include "plugin_abi.h"
 
@@ -22,8 +23,8 @@ struct engine engine;
 
 const struct block block_none = { .any = 1 };
 
-/* What the outcome of a branch adds, by outcome. */
-static lanes_t outcome_lanes[2];
+/* What the outcome of a branch adds, by what was mispredicted and whether it was taken. */
+static lanes_t outcome_lanes[MODEL_MISSES][2];
 
 /* One binary for both versions of the interface: the program that loads us is looked at before it looks at us. */
 __attribute__((constructor)) static void choose_version(void)
@@ -71,9 +72,9 @@ COLD static void full_count(struct seg_vcpu *v, const struct block *t)
 	fold_step(v, &s);
 }
 
-COLD static void full_branch(struct seg_vcpu *v, const struct block *t, const struct block *p)
+COLD static void full_branch(struct seg_vcpu *v, const struct block *t, const struct block *p, unsigned missed)
 {
-	struct step s = { .prev = p, .block = t, .taken = taken_from(p, t) };
+	struct step s = { .prev = p, .block = t, .taken = taken_from(p, t), .missed = (uint8_t)missed };
 
 	fold_step(v, &s);
 }
@@ -90,10 +91,12 @@ static inline bool add_scalars(struct seg_vcpu *v, const struct block *t)
 	return hit;
 }
 
-static inline void add_taken_scalars(struct seg_vcpu *v, bool taken)
+static inline void add_outcome_scalars(struct seg_vcpu *v, bool taken, unsigned missed)
 {
 	for (uint32_t m = engine.rates.taken >> SEG_LANES; m; m &= m - 1)
 		v->scalar[bits_low(m)] += taken;
+	for (unsigned k = 0; missed && k < engine.rates.nscalars; k++)
+		v->scalar[k] += engine.rates.missed[missed][SEG_LANES + k];
 }
 
 /*
@@ -104,10 +107,20 @@ COLD static void odd_successor(struct seg_vcpu *v, const struct block *t, const 
 /* Adds a step that is not a whole block, or not a simple one; folds. */
 COLD static void add_step(struct seg_vcpu *v, const struct step *s);
 
-enum set { COUNT = 0, BRANCH = 1, STACK = 2, SCALARS = 4, TRACK = 8 };
+enum set { COUNT = 0, BRANCH = 1, STACK = 2, SCALARS = 4, TRACK = 8, PREDICT = 16, FETCH = 32 };
+
+/* The block's lines were not the last ones fetched. Before them, what its entry has reached. */
+static __attribute__((noinline)) void fetch(struct seg_vcpu *v, const struct block *t, const struct block *p,
+					    unsigned missed, bool full)
+{
+	if (full)
+		full_branch(v, t, p, missed);
+	models_fetch(v, t);
+}
 
 static inline __attribute__((always_inline)) void finish(struct seg_vcpu *v, const struct block *t,
-							 const struct block *p, lanes_t a, unsigned set)
+							 const struct block *p, lanes_t a, unsigned missed,
+							 unsigned set)
 {
 	bool full;
 
@@ -115,13 +128,17 @@ static inline __attribute__((always_inline)) void finish(struct seg_vcpu *v, con
 	full = any_top_bit(a);
 	if (set & SCALARS) {
 		if (set & (BRANCH | STACK))
-			add_taken_scalars(v, taken_from(p, t));
+			add_outcome_scalars(v, taken_from(p, t), missed);
 		full |= add_scalars(v, t);
+	}
+	if (set & FETCH && __builtin_expect(!models_fetched(v, t), 0)) {
+		fetch(v, t, p, missed, full);
+		return;
 	}
 	if (__builtin_expect(!full, 1))
 		return;
 	if (set & (BRANCH | STACK))
-		full_branch(v, t, p);
+		full_branch(v, t, p, missed);
 	else
 		full_count(v, t);
 }
@@ -158,21 +175,22 @@ static inline __attribute__((always_inline)) void add_block(struct seg_vcpu *v, 
 	unsigned left = t->pc != p->fall;
 	unsigned odd = left & (unsigned)(t->pc != p->target) & (p->any ^ 1u);
 
-	if (__builtin_expect(odd, 0))
-		odd_successor(v, t, p);
-	else
-		finish(v, t, p, load_lanes(v) + t->lanes + outcome_lanes[left & p->moves], set);
-}
+	unsigned missed = 0;
 
-/* A call or return that needs more than the fast path below does. */
-COLD static void follow_slowly(struct seg_vcpu *v, const struct block *t, const struct block *p)
-{
-	struct step s = { .prev = p, .block = t, .taken = taken_from(p, t) };
-
-	if (!block_successor(p, t->pc)) {
+	if (__builtin_expect(odd, 0)) {
 		odd_successor(v, t, p);
 		return;
 	}
+	if (set & PREDICT && p->flow == FLOW_COND)
+		missed = model_predict_taken(&vcpu_models(v)->predict, (uint32_t)(p->cti >> 1), left);
+	finish(v, t, p, load_lanes(v) + t->lanes + outcome_lanes[missed][left & p->moves], missed, set);
+}
+
+/* A call or return that needs more than the fast path below does. */
+COLD static void follow_slowly(struct seg_vcpu *v, const struct block *t, const struct block *p, unsigned missed)
+{
+	struct step s = { .prev = p, .block = t, .taken = taken_from(p, t), .missed = (uint8_t)missed };
+
 	follow(v, t, p);
 	add_step(v, &s);
 }
@@ -182,22 +200,19 @@ COLD static void follow_slowly(struct seg_vcpu *v, const struct block *t, const 
  * save the registers that this needs.
  */
 static inline __attribute__((always_inline)) void call_or_return(struct seg_vcpu *v, const struct block *t,
-								 const struct block *p, unsigned set)
+								 const struct block *p, unsigned missed,
+								 unsigned set)
 {
 	struct frame *frames = vcpu_frames(v);
 	uint64_t top = v->priv[HOT_TOP];
 	bool simple;
 
-	if (__builtin_expect(!frames, 0)) {
-		add_block(v, t, p, set);
-		return;
-	}
 	if (p->flow == FLOW_RET)
 		simple = top && stack_expects(frames, top, t->pc);
 	else
-		simple = t->entry && p->flow < FLOW_RET && t->pc != p->fall && block_successor(p, t->pc);
+		simple = t->entry && p->flow < FLOW_RET && t->pc != p->fall;
 	if (__builtin_expect(!simple, 0)) {
-		follow_slowly(v, t, p);
+		follow_slowly(v, t, p, missed);
 		return;
 	}
 	v->priv[HOT_WAS_TOP] = top;
@@ -205,23 +220,36 @@ static inline __attribute__((always_inline)) void call_or_return(struct seg_vcpu
 		v->priv[HOT_TOP] = top - 1;
 	else
 		v->priv[HOT_TOP] = stack_push_at(frames, top, p->fall, p->cti);
-	finish(v, t, p, load_lanes(v) + t->lanes + outcome_lanes[taken_from(p, t)], set);
+	finish(v, t, p, load_lanes(v) + t->lanes + outcome_lanes[missed][taken_from(p, t)], missed, set);
 }
 
-static __attribute__((noinline)) void call_or_return_plain(struct seg_vcpu *v, const struct block *t,
-							   const struct block *p)
+/*
+ * p ended in a transfer that the predictor or the call stack knows more of than whether it was taken. A function of its
+ * own, reached by a tail call, because the fast path would otherwise save the registers that this needs.
+ */
+static inline __attribute__((always_inline)) void transfer(struct seg_vcpu *v, const struct block *t,
+							   const struct block *p, unsigned set)
 {
-	call_or_return(v, t, p, STACK);
+	unsigned missed = 0;
+
+	if (__builtin_expect(!block_successor(p, t->pc), 0)) {
+		odd_successor(v, t, p);
+		return;
+	}
+	if (set & PREDICT)
+		missed = models_predict(v, t, p);
+	if (set & STACK && p->flow >= FLOW_CALL && vcpu_frames(v))
+		call_or_return(v, t, p, missed, set);
+	else
+		finish(v, t, p, load_lanes(v) + t->lanes + outcome_lanes[missed][taken_from(p, t)], missed, set);
 }
 
-static __attribute__((noinline)) void call_or_return_scalars(struct seg_vcpu *v, const struct block *t,
-							     const struct block *p)
+static inline __attribute__((always_inline)) void enter(unsigned vcpu, void *udata, unsigned set,
+							void (*far)(struct seg_vcpu *, const struct block *t,
+								    const struct block *p))
 {
-	call_or_return(v, t, p, STACK | SCALARS);
-}
+	unsigned first_far = set & PREDICT ? FLOW_IJUMP : set & STACK ? FLOW_CALL : UINT8_MAX;
 
-static inline __attribute__((always_inline)) void enter(unsigned vcpu, void *udata, unsigned set)
-{
 	struct seg_vcpu *v = &engine_pub[vcpu];
 	const struct block *t = udata, *p;
 
@@ -230,33 +258,62 @@ static inline __attribute__((always_inline)) void enter(unsigned vcpu, void *uda
 	if (set & (BRANCH | STACK)) {
 		p = (const struct block *)(uintptr_t)v->priv[HOT_PREV];
 		v->priv[HOT_PREV] = (uintptr_t)t;
-		if (!(set & STACK) || p->flow < FLOW_CALL)
+		if (p->flow < first_far)
 			add_block(v, t, p, set);
-		else if (set & SCALARS)
-			call_or_return_scalars(v, t, p);
 		else
-			call_or_return_plain(v, t, p);
+			far(v, t, p);
 		return;
 	}
 	if (set & TRACK)
 		v->priv[HOT_PREV] = (uintptr_t)t;
-	finish(v, t, NULL, load_lanes(v) + t->lanes, set);
+	finish(v, t, NULL, load_lanes(v) + t->lanes, 0, set);
 }
 
-#define CALLBACK(name, set)                                 \
-	static void name(unsigned vcpu, void *udata)        \
-	{                                                   \
-		enter(vcpu, udata, set);                    \
+#define CALLBACK(name, set)                                                                                            \
+	static __attribute__((noinline)) void name##_far(struct seg_vcpu *v, const struct block *t,                    \
+							 const struct block *p)                                        \
+	{                                                                                                              \
+		transfer(v, t, p, set);                                                                                \
+	}                                                                                                              \
+	static void name(unsigned vcpu, void *udata)                                                                   \
+	{                                                                                                              \
+		enter(vcpu, udata, set, name##_far);                                                                   \
 	}
 
-CALLBACK(on_count, COUNT)
-CALLBACK(on_count_track, COUNT | TRACK)
-CALLBACK(on_scalars, COUNT | SCALARS)
-CALLBACK(on_scalars_track, COUNT | SCALARS | TRACK)
-CALLBACK(on_branch, BRANCH)
-CALLBACK(on_branch_scalars, BRANCH | SCALARS)
+#define CALLBACK_NEAR(name, set)                                                                                       \
+	static void name(unsigned vcpu, void *udata)                                                                   \
+	{                                                                                                              \
+		enter(vcpu, udata, set, NULL);                                                                         \
+	}
+
+CALLBACK_NEAR(on_count, COUNT)
+CALLBACK_NEAR(on_count_track, COUNT | TRACK)
+CALLBACK_NEAR(on_scalars, COUNT | SCALARS)
+CALLBACK_NEAR(on_scalars_track, COUNT | SCALARS | TRACK)
+CALLBACK_NEAR(on_branch, BRANCH)
+CALLBACK_NEAR(on_branch_scalars, BRANCH | SCALARS)
 CALLBACK(on_stack, STACK)
 CALLBACK(on_stack_scalars, STACK | SCALARS)
+CALLBACK(on_predict, BRANCH | PREDICT)
+CALLBACK(on_predict_scalars, BRANCH | PREDICT | SCALARS)
+CALLBACK(on_stack_predict, STACK | PREDICT)
+CALLBACK(on_stack_predict_scalars, STACK | PREDICT | SCALARS)
+CALLBACK_NEAR(on_fetch, BRANCH | FETCH)
+CALLBACK_NEAR(on_fetch_scalars, BRANCH | FETCH | SCALARS)
+CALLBACK(on_stack_fetch, STACK | FETCH)
+CALLBACK(on_stack_fetch_scalars, STACK | FETCH | SCALARS)
+CALLBACK(on_models, BRANCH | PREDICT | FETCH)
+CALLBACK(on_models_scalars, BRANCH | PREDICT | FETCH | SCALARS)
+CALLBACK(on_stack_models, STACK | PREDICT | FETCH)
+CALLBACK(on_stack_models_scalars, STACK | PREDICT | FETCH | SCALARS)
+
+/* By stack, predictor, instruction side, scalars. */
+static const qemu_plugin_vcpu_udata_cb branch_callbacks[2][2][2][2] = {
+	{{{on_branch, on_branch_scalars}, {on_fetch, on_fetch_scalars}},
+	 {{on_predict, on_predict_scalars}, {on_models, on_models_scalars}}},
+	{{{on_stack, on_stack_scalars}, {on_stack_fetch, on_stack_fetch_scalars}},
+	 {{on_stack_predict, on_stack_predict_scalars}, {on_stack_models, on_stack_models_scalars}}},
+};
 
 static void on_nothing(unsigned vcpu, void *udata)
 {
@@ -271,7 +328,9 @@ static int replay_index(const struct block *p, const struct block *t)
 {
 	int i = block_index(p, t->pc);
 
-	if (i < 0 || (p->flow > FLOW_CALL && p != t && t->pc != p->cti))
+	bool delays = engine.isa->traits & ISA_BRANCH;
+
+	if (i < 0 || (!delays && p->flow > FLOW_CALL && p != t && t->pc != p->cti))
 		return -1;
 	if (p->flow == FLOW_SYSCALL && t->pc == p->cti)
 		return -1; /* restarted: the trap has not retired the first time either */
@@ -354,6 +413,18 @@ COLD static void add_step(struct seg_vcpu *v, const struct step *s)
 	}
 	if (full)
 		fold_step(v, s);
+	if (engine.features & SEG_FETCH)
+		models_fetch(v, s->block);
+}
+
+/* The transfer that ended p went to t, where a step begins that is not a whole block or not a simple one. */
+static void resolve(struct seg_vcpu *v, const struct block *t, const struct block *p, struct step *step)
+{
+	step->taken = taken_from(p, t);
+	if (engine.features & SEG_PREDICT)
+		step->missed = (uint8_t)models_predict(v, t, p);
+	if (p->flow >= FLOW_CALL)
+		follow(v, t, p);
 }
 
 COLD static void resume(struct seg_vcpu *v, const struct block *t)
@@ -404,9 +475,7 @@ COLD static void handler_entered(struct seg_vcpu *v, const struct block *t)
 
 	v->priv[HOT_PREV] = (uintptr_t)t;
 	if (p == &block_none || (!p->any && block_successor(p, t->pc))) {
-		step.taken = taken_from(p, t);
-		if (p->flow >= FLOW_CALL)
-			follow(v, t, p);
+		resolve(v, t, p, &step);
 	} else {
 		signal_arrives(v, vcpu_private(v), p);
 	}
@@ -456,13 +525,13 @@ void engine_handler(uint64_t pc)
 
 static qemu_plugin_vcpu_udata_cb ordinary_callback(bool track)
 {
-	bool scalars = engine.rates.counted >> SEG_LANES || engine.rates.taken >> SEG_LANES;
+	const struct rates *r = &engine.rates;
+	bool scalars = (r->counted | r->taken | r->mispredicts) >> SEG_LANES;
+	uint32_t f = engine.features;
 
-	if (engine.features & SEG_STACK)
-		return scalars ? on_stack_scalars : on_stack;
-	if (engine.features & SEG_BRANCH)
-		return scalars ? on_branch_scalars : on_branch;
-	if (track)
+	if (f & (SEG_STACK | SEG_BRANCH | SEG_PREDICT | SEG_FETCH))
+		return branch_callbacks[!!(f & SEG_STACK)][!!(f & SEG_PREDICT)][!!(f & SEG_FETCH)][scalars];
+	if (track || f & SEG_DATA)
 		return scalars ? on_scalars_track : on_count_track;
 	return scalars ? on_scalars : on_count;
 }
@@ -471,7 +540,7 @@ static qemu_plugin_vcpu_udata_cb callback_for(const struct block *b)
 {
 	if (!(engine.features & SEG_COUNT))
 		return on_nothing;
-	if (engine.features & (SEG_STACK | SEG_BRANCH) && is_handler(b->pc))
+	if (engine.features & (SEG_STACK | SEG_BRANCH | SEG_PREDICT | SEG_FETCH) && is_handler(b->pc))
 		return on_handler;
 	if (b->flow == FLOW_REP && b->n == 1)
 		return on_rep;
@@ -516,8 +585,10 @@ static void set_apart(struct qemu_plugin_insn *insn)
 	uint64_t hash = read_insn(&in, insn, HASH_START);
 	const struct block *b = block_intern(&engine.store, &engine.rates, &in, 1, hash);
 
-	if (b)
-		qemu_plugin_register_vcpu_insn_exec_cb(insn, callback_for(b), QEMU_PLUGIN_CB_NO_REGS, (void *)b);
+	if (!b)
+		return;
+	qemu_plugin_register_vcpu_insn_exec_cb(insn, callback_for(b), QEMU_PLUGIN_CB_NO_REGS, (void *)b);
+	models_translate(insn, 0, in.class);
 }
 
 /* QEMU translates under its own lock: one block at a time. */
@@ -547,6 +618,8 @@ static void on_translate(qemu_plugin_id_t id, struct qemu_plugin_tb *tb)
 	if (engine.proc)
 		engine.proc->blocks++;
 	qemu_plugin_register_vcpu_tb_exec_cb(tb, callback_for(b), QEMU_PLUGIN_CB_NO_REGS, (void *)b);
+	for (size_t i = 0; i < n; i++)
+		models_translate(qemu_plugin_tb_get_insn(tb, i), (unsigned)i, insns[i].class);
 }
 
 /* All vCPUs are stopped. The block before is still needed for its outcome; one that was interrupted is not replayed. */
@@ -596,6 +669,14 @@ static const char *value_of(const char *arg, const char *name)
 	return !strncmp(arg, name, n) && arg[n] == '=' ? arg + n + 1 : NULL;
 }
 
+static void set_outcome(unsigned missed)
+{
+	for (unsigned k = 0; k < SEG_LANES; k++) {
+		outcome_lanes[missed][0][k] = engine.rates.missed[missed][k];
+		outcome_lanes[missed][1][k] = engine.rates.missed[missed][k] + (engine.rates.taken >> k & 1);
+	}
+}
+
 PLUGIN_EXPORT int qemu_plugin_install(qemu_plugin_id_t id, const qemu_info_t *info, int argc, char **argv)
 {
 	const char *seg = NULL;
@@ -615,9 +696,8 @@ PLUGIN_EXPORT int qemu_plugin_install(qemu_plugin_id_t id, const qemu_info_t *in
 		return refuse("no decoder for instruction set ", info->target_name);
 	if (process_open(seg))
 		return -1;
-	outcome_lanes[1] = (lanes_t){ 0 };
-	for (uint32_t m = engine.rates.taken & bits_mask(SEG_LANES); m; m &= m - 1)
-		outcome_lanes[1][bits_low(m)] = 1;
+	for (unsigned missed = 0; missed < MODEL_MISSES; missed++)
+		set_outcome(missed);
 	engine.ordinary = ordinary_callback(engine.isa->traits & ISA_TRACK);
 	process_callbacks(id);
 	syscall_callbacks(id);

@@ -9,6 +9,7 @@
  *	process.c  the segment, threads, fork, ends
  *	syscall.c  system calls that the engine notices
  *	maps.c     what is mapped where
+ *	models.c   caches, TLBs, predictor (models.h)
  */
 #ifndef QUIPU_ENGINE_PLUGIN_H
 #define QUIPU_ENGINE_PLUGIN_H
@@ -71,6 +72,8 @@ struct engine {
 	uint32_t features;
 	void (*ordinary)(unsigned vcpu, void *block); /* the callback of a block that is nothing special */
 	struct rates rates;
+	struct quipu_model model;
+	unsigned fetch_shift, page_shift; /* of a line and a page of the instruction side */
 	struct block_store store;
 	struct entries entries;
 	uint64_t handlers[HANDLERS_MAX]; /* where the guest's signal handlers begin */
@@ -109,6 +112,11 @@ void engine_handler(uint64_t pc);
 
 /* fold.c */
 void fold_step(struct seg_vcpu *, const struct step *);
+/*
+ * fold_access - in the middle of block @t, instruction @index made a model count something, or lose cycles; @addr is
+ * what it accessed, 0 for a fetch.
+ */
+void fold_access(struct seg_vcpu *, const struct block *t, unsigned index, uint64_t addr);
 /* fold_publish - bring base up to date between blocks (system calls, ends), so that the machine may look. */
 void fold_publish(struct seg_vcpu *);
 /* fold_syscall - a system call is counted, at @pc. */

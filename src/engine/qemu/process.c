@@ -18,6 +18,7 @@
 
 #include <quipu/bits.h>
 
+#include "models.h"
 #include "plugin.h"
 #include "plugin_abi.h"
 
@@ -160,6 +161,8 @@ int process_open(const char *seg)
 	if (engine.quantum < 1 || engine.quantum > 32768)
 		engine.quantum = 4096;
 	rates_init(&engine.rates, engine.head);
+	if (models_open())
+		return -1;
 	if (block_store_init(&engine.store))
 		return fail("block records", ENOMEM);
 	engine.entries.pc = mmap(NULL, ENTRIES_MAX * sizeof(uint64_t), PROT_READ | PROT_WRITE,
@@ -200,6 +203,7 @@ static void reset_vcpu(struct seg_vcpu *v, uint32_t start)
 	v->priv[HOT_PREV] = (uintptr_t)&block_none;
 	v->priv[HOT_TOP] = v->priv[HOT_WAS_TOP] = 0;
 	new_stack(v);
+	models_begin(v);
 	fold_zero(v);
 	v->state = SEG_RUNNING;
 	v->tid = 0;
@@ -271,6 +275,7 @@ static void survive(const struct seg_vcpu *old, uint64_t from)
 	struct vcpu *p = vcpu_private(v);
 
 	memcpy(v->priv, old->priv, sizeof(v->priv));
+	models_forget(v);
 	fold_zero(v);
 	v->state = SEG_SYSCALL;
 	v->tid = (uint32_t)syscall(SYS_gettid);

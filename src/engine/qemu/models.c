@@ -1,0 +1,299 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The models in the plugin (models.h): what becomes of an access that the filters do not know. Engine sheet 7.2, 9.1.
+ *
+ * A miss belongs to the instruction that accesses, or that is fetched: the counts are brought forward here, in the middle
+ * of its block, and fold_access finds what they reach.
+ */
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include <quipu/bits.h>
+
+#include "models.h"
+#include "plugin_abi.h"
+
+#define LAST_LEVELS 64u /* most groups of CPUs with a cache of level 3 of their own */
+
+struct models engine_models[SEG_VCPUS];
+
+/* A signal that the memory models move, and where it lies. */
+static struct {
+	uint8_t count;	/* enum model_count */
+	uint8_t scalar;
+} moved[SEG_SCALARS];
+static unsigned nmoved;
+
+static struct model_cache last_level[LAST_LEVELS]; /* by group; made when first needed */
+
+/* How QEMU describes an access, read in place: its own functions for it cost a call each (sheet 3.1, trap 7). */
+#define ACCESS_SIZE(info)  ((info) >> 4 & 7)
+#define ACCESS_STORE(info) ((info) >> 17 & 1)
+static bool ask_qemu; /* this QEMU describes it otherwise */
+
+static void *zeroes(size_t bytes)
+{
+	void *p = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	return p == MAP_FAILED ? NULL : p;
+}
+
+static bool shape_valid(const struct quipu_model_cache *c)
+{
+	return c->sets <= 1u << 24 && (!c->sets || (c->ways >= 1 && c->ways <= QUIPU_MODEL_WAYS)) && c->shift >= 3 &&
+	       c->shift <= 30;
+}
+
+static bool size_valid(uint32_t n, uint32_t most)
+{
+	return n <= most && bits_count(n) <= 1;
+}
+
+/* The segment is the machine's, but a guest can write into it. */
+static bool model_valid(const struct quipu_model *m)
+{
+	return shape_valid(&m->l1i) && shape_valid(&m->l1d) && shape_valid(&m->itlb) && shape_valid(&m->dtlb) &&
+	       shape_valid(&m->stlb) && (!m->l2.sets || shape_valid(&m->l2)) && (!m->l3.sets || shape_valid(&m->l3)) &&
+	       size_valid(m->counters, QUIPU_MODEL_COUNTERS) && size_valid(m->targets, QUIPU_MODEL_TARGETS) &&
+	       size_valid(m->returns, QUIPU_MODEL_RETURNS) && m->history <= 16 && m->l3_cpus;
+}
+
+static void check_layout(void)
+{
+	for (uint32_t info = 0; info < 1u << 18; info += 1u << 4) {
+		if (!(info >> 16) || info >> 16 == QEMU_PLUGIN_MEM_RW || (info >> 4 & 7) > 4 || info & 0xff00)
+			continue;
+		ask_qemu |= ACCESS_SIZE(info) != qemu_plugin_mem_size_shift(info) ||
+			    ACCESS_STORE(info) != qemu_plugin_mem_is_store(info);
+	}
+}
+
+int models_open(void)
+{
+	if (!(engine.features & (SEG_DATA | SEG_FETCH | SEG_PREDICT)))
+		return 0;
+	engine.model = engine.head->model;
+	if (!model_valid(&engine.model)) {
+		fprintf(stderr, "quipu: engine: the segment's models cannot be\n");
+		return -1;
+	}
+	check_layout();
+	engine.fetch_shift = engine.model.l1i.shift;
+	engine.page_shift = engine.model.itlb.shift;
+	for (unsigned k = 0; k < SEG_SCALARS; k++)
+		for (unsigned c = 0; c < MODEL_COUNTS; c++)
+			if (engine.head->scalar_signal[k] == model_signal(c)) {
+				moved[nmoved].count = (uint8_t)c;
+				moved[nmoved++].scalar = (uint8_t)k;
+			}
+	return 0;
+}
+
+void models_begin(struct seg_vcpu *v)
+{
+	struct models *s = vcpu_models(v);
+	size_t bytes = model_memory_bytes(&engine.model);
+
+	if (!(engine.features & (SEG_DATA | SEG_FETCH | SEG_PREDICT)))
+		return;
+	if (!s->bytes && bytes)
+		s->bytes = zeroes(bytes);
+	s->ready = s->bytes || !bytes;
+	if (s->ready)
+		model_memory_init(&s->memory, &engine.model, s->bytes, NULL);
+	model_predictor_init(&s->predict, &engine.model);
+	memset(s->seen, 0, sizeof(s->seen));
+}
+
+void models_forget(struct seg_vcpu *v)
+{
+	struct models *s = vcpu_models(v);
+
+	memset(s->memory.count, 0, sizeof(s->memory.count));
+	memset(s->seen, 0, sizeof(s->seen));
+}
+
+/* The cache of level 3 of the CPU that @v stands on. Two threads may both make it; one of them wins. */
+static struct model_cache *level3(const struct seg_vcpu *v)
+{
+	unsigned group = v->cpu / engine.model.l3_cpus % LAST_LEVELS;
+	struct model_cache *c = &last_level[group];
+	struct model_cache made;
+	void *bytes, *none = NULL;
+
+	if (!engine.model.l3.sets)
+		return NULL;
+	if (__atomic_load_n(&c->shared, __ATOMIC_ACQUIRE))
+		return c;
+	bytes = zeroes(model_cache_bytes(&engine.model.l3));
+	if (!bytes)
+		return NULL;
+	model_cache_init(&made, &engine.model.l3, engine.model.lru, bytes);
+	if (!__atomic_compare_exchange_n(&c->sets, (uint8_t **)&none, bytes, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) {
+		munmap(bytes, model_cache_bytes(&engine.model.l3));
+		return __atomic_load_n(&c->shared, __ATOMIC_ACQUIRE) ? c : NULL;
+	}
+	*c = made;
+	__atomic_store_n(&c->shared, 1, __ATOMIC_RELEASE);
+	return c;
+}
+
+/* ---- counts that moved ---- */
+
+/* Brings the signals up to date; true when one reached its deadline, or the cycles their lane's end. */
+static bool settle(struct seg_vcpu *v, struct models *s, unsigned lost)
+{
+	bool reached = false;
+
+	for (unsigned i = 0; i < nmoved; i++) {
+		uint64_t count = s->memory.count[moved[i].count];
+		unsigned k = moved[i].scalar;
+
+		v->scalar[k] += count - s->seen[moved[i].count];
+		s->seen[moved[i].count] = count;
+		reached |= (int64_t)v->scalar[k] >= v->nearest[SEG_LANES + k];
+	}
+	s->memory.changed = 0;
+	v->acc[SEG_LANE_CYCLES] = (uint16_t)(v->acc[SEG_LANE_CYCLES] + lost);
+	return reached | v->acc[SEG_LANE_CYCLES] >> 15;
+}
+
+/* ---- instructions ---- */
+
+static unsigned first_in(const struct block *t, uint64_t line)
+{
+	unsigned i = t->n - 1u;
+
+	while (i && block_insn(t, i) > line)
+		i--;
+	return i;
+}
+
+void models_fetch(struct seg_vcpu *v, const struct block *t)
+{
+	struct models *s = vcpu_models(v);
+	uint64_t bytes = UINT64_C(1) << engine.fetch_shift, at = t->pc & -bytes;
+
+	if (!s->ready || !t->n)
+		return;
+	if (!s->memory.l3)
+		s->memory.l3 = level3(v);
+	for (; at <= t->last; at += bytes) {
+		unsigned lost = model_fetch(&s->memory, at < t->pc ? t->pc : at);
+
+		if (s->memory.changed | lost && settle(v, s, lost))
+			fold_access(v, t, first_in(t, at), 0);
+	}
+}
+
+/* ---- data ---- */
+
+static __attribute__((noinline)) void access_missed(unsigned vcpu, uint32_t info, uint64_t va, void *udata)
+{
+	struct seg_vcpu *v = &engine_pub[vcpu];
+	struct models *s = &engine_models[vcpu];
+	const struct block *t;
+	unsigned lost, size, store;
+
+	if (vcpu >= SEG_VCPUS || !s->ready)
+		return;
+	size = 1u << (ask_qemu ? qemu_plugin_mem_size_shift(info) : ACCESS_SIZE(info));
+	store = ask_qemu ? qemu_plugin_mem_is_store(info) : ACCESS_STORE(info);
+	if (!s->memory.l3)
+		s->memory.l3 = level3(v);
+	lost = model_data(&s->memory, va, size, store);
+	if (!(s->memory.changed | lost) || !settle(v, s, lost))
+		return;
+	t = (const struct block *)(uintptr_t)v->priv[HOT_PREV];
+	fold_access(v, t, (unsigned)(uintptr_t)udata, va);
+}
+
+/* Line and page size as constants where they are the usual ones. */
+static inline __attribute__((always_inline)) void accessed(unsigned vcpu, uint32_t info, uint64_t va, void *udata,
+							   unsigned line_shift, unsigned page_shift, uint32_t lines,
+							   uint32_t pages)
+{
+	const struct model_memory *m = &engine_models[vcpu & (SEG_VCPUS - 1)].memory;
+	uint64_t line = va >> line_shift, page = va >> page_shift, last = va + (1u << ACCESS_SIZE(info)) - 1;
+
+	if (__builtin_expect((m->line[ACCESS_STORE(info)][line & lines] == line) & (m->page[page & pages] == page) &
+				     (last >> line_shift == line), 1))
+		return;
+	access_missed(vcpu, info, va, udata);
+}
+
+#define ACCESSED(name, line, page, lines, pages)                                              \
+	static void name(unsigned vcpu, uint32_t info, uint64_t va, void *udata)              \
+	{                                                                                     \
+		accessed(vcpu, info, va, udata, line, page, lines, pages);                    \
+	}
+
+ACCESSED(accessed_6_12, 6, 12, 63, 15)
+ACCESSED(accessed_6_13, 6, 13, 63, 15)
+ACCESSED(accessed_any, engine.model.l1d.shift, engine.model.dtlb.shift,
+	 engine_models[vcpu & (SEG_VCPUS - 1)].memory.line_mask, engine_models[vcpu & (SEG_VCPUS - 1)].memory.page_mask)
+
+static qemu_plugin_vcpu_mem_cb access_callback(void)
+{
+	const struct quipu_model *m = &engine.model;
+	bool usual = m->l1d.shift == 6 && engine_models[0].memory.line_mask == 63 && engine_models[0].memory.page_mask == 15;
+
+	if (ask_qemu)
+		return access_missed;
+	if (usual && m->dtlb.shift == 12)
+		return accessed_6_12;
+	return usual && m->dtlb.shift == 13 ? accessed_6_13 : accessed_any;
+}
+
+#define ACCESSING (QUIPU_CLASS_BIT(QUIPU_INSN_LOAD) | QUIPU_CLASS_BIT(QUIPU_INSN_STORE) | \
+		   QUIPU_CLASS_BIT(QUIPU_INSN_AMO) | QUIPU_CLASS_BIT(QUIPU_INSN_LR) | QUIPU_CLASS_BIT(QUIPU_INSN_SC) | \
+		   QUIPU_CLASS_BIT(QUIPU_INSN_FLOAD) | QUIPU_CLASS_BIT(QUIPU_INSN_FSTORE) | \
+		   QUIPU_CLASS_BIT(QUIPU_INSN_VECTOR))
+
+/* Reads alone cannot be asked for (sheet 3.1, trap 1). */
+void models_translate(struct qemu_plugin_insn *insn, unsigned index, uint8_t class)
+{
+	bool accesses = class & (INSN_LOAD | INSN_STORE) ||
+			ACCESSING & QUIPU_CLASS_BIT(class & (INSN_LOAD - 1));
+
+	if (engine.features & SEG_DATA && accesses)
+		qemu_plugin_register_vcpu_mem_cb(insn, access_callback(), QEMU_PLUGIN_CB_NO_REGS, QEMU_PLUGIN_MEM_RW,
+						 (void *)(uintptr_t)index);
+}
+
+/* ---- branches ---- */
+
+unsigned models_predict(struct seg_vcpu *v, const struct block *t, const struct block *p)
+{
+	struct model_predictor *m = &vcpu_models(v)->predict;
+	uint32_t place = (uint32_t)(p->cti >> 1);
+	bool left = t->pc != p->fall;
+	unsigned missed = MODEL_PREDICTED;
+
+	switch (p->flow) {
+	case FLOW_COND:
+		return model_predict_taken(m, place, left) ? MODEL_DIRECTION : MODEL_PREDICTED;
+	case FLOW_IJUMP:
+		return model_predict_target(m, place, t->pc);
+	case FLOW_CALL:
+		model_predict_call(m, p->fall);
+		return MODEL_PREDICTED;
+	case FLOW_ICALL:
+		model_predict_call(m, p->fall);
+		return model_predict_target(m, place, t->pc);
+	case FLOW_RET:
+		return model_predict_return(m, t->pc);
+	case FLOW_COROUTINE:
+		missed = model_predict_return(m, t->pc);
+		model_predict_call(m, p->fall);
+		return missed;
+	case FLOW_CRET: /* its direction, and where it goes if it is taken */
+		if (model_predict_taken(m, place, left))
+			missed = MODEL_DIRECTION;
+		if (left && model_predict_return(m, t->pc) && !missed)
+			missed = MODEL_RETURN;
+		return missed;
+	}
+	return MODEL_PREDICTED;
+}
