@@ -100,7 +100,7 @@ static const uint8_t x87_memory[8][8] = {
 };
 
 /* 0F AE, memory operand: fxsave, fxrstor, ldmxcsr, stmxcsr, xsave, xrstor, xsaveopt, clflush. */
-static const uint8_t state_memory[8] = { W, R, R, W, W, R, W, 0 };
+static const uint8_t state_memory[8] = { W, R, R, W, RW, R, RW, 0 };
 
 /* An instruction being taken apart. */
 struct x86 {
