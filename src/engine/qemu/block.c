@@ -95,8 +95,10 @@ static void penalties_init(struct rates *r, const struct seg_header *h)
 		r->missed[kind][SEG_LANE_CYCLES] = (uint16_t)lost;
 		for (unsigned k = 0; k < SEG_SCALARS; k++)
 			if (h->scalar_signal[k] == QUIPU_SIGNAL_CYCLES ||
-			    h->scalar_signal[k] == QUIPU_SIGNAL_STALL_FRONTEND)
+			    h->scalar_signal[k] == QUIPU_SIGNAL_STALL_FRONTEND) {
 				r->missed[kind][SEG_LANES + k] = (uint16_t)lost;
+				r->mispredicts |= 1u << (SEG_LANES + k);
+			}
 	}
 }
 
@@ -213,7 +215,7 @@ static void set_flow(struct block *b, const struct insn *cti, bool slot_inside)
 	b->fall = cti->pc + cti->size + (cti->delay ? 4 : 0);
 	b->flow = cti->flow;
 	b->moves = cti->flow != FLOW_NONE && cti->flow != FLOW_SYSCALL && cti->flow != FLOW_REP;
-	b->any = cti->flow == FLOW_IJUMP || cti->flow == FLOW_ICALL || cti->flow >= FLOW_RET;
+	b->any = block_indirect(b) && !cti->delay;
 	b->target = direct ? cti->target : cti->flow == FLOW_REP ? cti->pc : b->fall;
 	b->again = cti->again / INSN_LOAD;
 	b->goes = b->target;

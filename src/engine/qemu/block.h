@@ -43,7 +43,7 @@ struct block {
 	uint64_t cti;	 /* the instruction that decides where control goes: the last but for a delay slot */
 	uint8_t flow;	 /* enum flow */
 	uint8_t moves;	 /* 1: the last instruction can transfer control */
-	uint8_t any;	 /* 1: every successor is legal */
+	uint8_t any;	 /* 1: every successor is legal; 0 for an indirect one with a slot, which may be restarted */
 	uint8_t entry;	 /* 1: known to be the start of a function */
 	uint16_t n;
 	uint8_t again;	 /* FLOW_REP: what a repetition accesses, as lane_again has it */
@@ -73,6 +73,12 @@ static inline uint64_t block_insn(const struct block *b, unsigned i)
 
 /* block_index - the instruction of @b at @pc, or -1. */
 int block_index(const struct block *b, uint64_t pc);
+
+/* block_indirect - can the transfer that ends @b go anywhere? */
+static inline bool block_indirect(const struct block *b)
+{
+	return b->flow == FLOW_IJUMP || b->flow == FLOW_ICALL || b->flow >= FLOW_RET;
+}
 
 /* block_successor - can control go from @b to @pc without an abort or an asynchronous transfer? */
 static inline bool block_successor(const struct block *b, uint64_t pc)

@@ -380,7 +380,7 @@ static int interrupted_index(const struct block *p, const struct block *t)
 {
 	int i = block_index(p, t->pc);
 
-	if (p->any)
+	if (block_indirect(p))
 		return i > 0 ? i : -1;
 	if (block_successor(p, t->pc) || (p->flow == FLOW_SYSCALL && t->pc == p->cti))
 		return -1;
@@ -439,12 +439,49 @@ COLD static void resume(struct seg_vcpu *v, const struct block *t)
 		step.again = true;
 	} else if (index >= 0) {
 		step.skip = replayed(p, index, t);
-	} else if (block_successor(p, t->pc)) {
-		step.taken = taken_from(p, t);
-		if (p->flow >= FLOW_CALL)
-			follow(v, t, p);
+	} else if (block_successor(p, t->pc) || block_indirect(p)) {
+		resolve(v, t, p, &step);
 	}
 	add_step(v, &step);
+}
+
+/*
+ * Transfers with a delay slot. Engine sheet 7.3: a slot that is no part of its transfer's block comes as a block of one
+ * instruction, and so does one that was restarted after a window trap; where the transfer goes is seen behind it. True:
+ * all is told by that, and in @step.
+ */
+static bool delayed(struct seg_vcpu *v, struct vcpu *s, const struct block *t, const struct block *p, struct step *step)
+{
+	const struct block *from = s->pending;
+	int index = block_index(p, t->pc);
+
+	s->pending = NULL;
+	if (p->apart && t->pc == p->cti + 4) {
+		s->pending = p;
+		if (p->apart == DELAY_TAKEN)
+			resolve(v, t, p, step);
+		return true;
+	}
+	if (from && p->n == 1 && p->pc == from->cti + 4) {
+		if (t->pc == p->pc) { /* the slot was restarted */
+			s->pending = from;
+			step->skip = 1;
+			return true;
+		}
+		if (t->pc != from->goes && !block_indirect(from))
+			return false;
+		step->prev = from;
+		if (from->apart != DELAY_TAKEN)
+			resolve(v, t, from, step);
+		return true;
+	}
+	if (block_indirect(p) && (index < 0 || (index == 0 && p->flow == FLOW_IJUMP))) {
+		resolve(v, t, p, step);
+		return true;
+	}
+	if (index >= 0 && p->moves && t->pc == p->cti + 4)
+		s->pending = p;
+	return false;
 }
 
 COLD static void odd_successor(struct seg_vcpu *v, const struct block *t, const struct block *p)
@@ -455,6 +492,10 @@ COLD static void odd_successor(struct seg_vcpu *v, const struct block *t, const 
 
 	if (p->flow == FLOW_SYSCALL && s->resumes) {
 		resume(v, t);
+		return;
+	}
+	if (engine.isa->traits & ISA_BRANCH && delayed(v, s, t, p, &step)) {
+		add_step(v, &step);
 		return;
 	}
 	if (index >= 0)
@@ -633,6 +674,7 @@ static void keep_prev(struct seg_vcpu *v)
 		s->saved.n = 0;
 	}
 	v->priv[HOT_PREV] = (uintptr_t)&s->saved;
+	s->pending = NULL;
 	for (unsigned i = 0; i < s->nsignals; i++)
 		s->signals[i].block = &block_none;
 }

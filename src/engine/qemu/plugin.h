@@ -48,6 +48,7 @@ struct vcpu {
 	uint8_t nsignals;
 	struct interrupted signals[SIGNAL_DEPTH];
 	struct block saved; /* what HOT_PREV points to after a flush */
+	const struct block *pending; /* the transfer whose delay slot is the block before; NULL: none */
 	uint64_t call_pc;   /* of the present system call */
 	uint64_t call_arg[6];
 	uint64_t call_ns;   /* timeout asked for, ns */
