@@ -159,6 +159,11 @@ struct quipu_signals_ops {
 	/* Arm or re-arm the deadline @slot of @cpu. The overflow arrives through the hook of quipu_signals.interrupt. */
 	void (*arm)(struct quipu_signals *, unsigned cpu, unsigned slot, const struct quipu_deadline *);
 	void (*disarm)(struct quipu_signals *, unsigned cpu, unsigned slot);
+	/*
+	 * An event that is open needs @signal: told before the program starts, so that the engine carries no more than
+	 * it must. NULL: everything is counted anyway. 0, or -ENOSPC: more signals than the engine counts at once.
+	 */
+	int (*want)(struct quipu_signals *, quipu_signal signal);
 };
 
 /* What the engine knows of the moment of an overflow. */

@@ -3,6 +3,7 @@
  * The signals of a session (quipu/signal.h): which ones the plugin counts, where they lie, what they show, and the
  * deadlines that the hardware floor arms on them. Engine sheet 6.1, 6.2.
  */
+#include <errno.h>
 #include <string.h>
 
 #include <quipu/bits.h>
@@ -89,11 +90,17 @@ static void view_disarm(struct quipu_signals *signals, unsigned cpu, unsigned sl
 	session_of(signals)->cpus[cpu].want[slot].armed = false;
 }
 
+static int view_want(struct quipu_signals *signals, quipu_signal signal)
+{
+	return session_require(session_of(signals), signal) ? -ENOSPC : 0;
+}
+
 static const struct quipu_signals_ops view_ops = {
 	.has = view_has,
 	.read = view_read,
 	.arm = view_arm,
 	.disarm = view_disarm,
+	.want = view_want,
 };
 
 void session_view_init(struct session *s)

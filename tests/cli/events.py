@@ -84,14 +84,49 @@ def multiplexed(work):
             holds(abs(estimate / alone[name] - 1) < 0.35, f"{name}: estimate {estimate}, truth {alone[name]}")
 
 
-@test("events of models that are not built are refused with their reason, never counted as zero")
+@test("events that no model counts are refused with their reason, never counted as zero")
 def not_modelled(work):
-    for event in ("cache-misses", "branch-misses", "L1-dcache-load-misses"):
+    for event in ("L1-dcache-prefetches", "bus-cycles", "stalled-cycles-backend"):
         result = work.quipu("stat", "-e", event, "--", guest("true"))
         text = result.out + result.err
         holds(re.search(r"<not (supported|counted|modelled)>|not (yet )?modelled|no model", text), f"{event}\n{result}")
         line = [li for li in text.splitlines() if event in li]
         holds(line and not re.match(r"^\s*0\s", line[0]), f"{event} was counted as zero\n{result}")
+
+
+CACHE = ("cache-references", "cache-misses", "branch-misses", "L1-dcache-loads", "L1-dcache-load-misses",
+         "L1-dcache-store-misses", "L1-icache-load-misses", "LLC-load-misses", "dTLB-load-misses", "iTLB-load-misses")
+
+
+@test("cache, TLB and branch events count, labelled modelled, and the same whatever else is counted")
+def modelled(work):
+    command = [guest("memory"), "1", "256"]
+    rows = work.stat("instructions,cycles," + ",".join(CACHE), *command)
+    together = {row["event"].split(":")[0]: int(float(row["counter-value"])) for row in rows}
+    for event in CACHE:
+        equal(work.count(event, *command), together[event], event)
+        holds(together[event] > 0, f"{event} is 0")
+    equal(together["cycles"], work.count("cycles", *command), "cycles: opening an event must not change them")
+    words = 256 * 128
+    holds(together["L1-dcache-load-misses"] > 3 * words // 8, f"{together}")
+    text = work.quipu("stat", "-e", ",".join(CACHE), "--", *command, status=0)
+    for line in (text.out + text.err).splitlines():
+        if any(f" {event} " in line for event in CACHE):
+            holds(" modelled" in line, f"no label in {line!r}")
+
+
+@test("--timing full adds stalls to the cycles, changes no instruction, and gives the stall events")
+def timing(work):
+    command = [guest("memory"), "1", "256"]
+
+    def count(event, *options):
+        rows = json_lines(work.quipu("stat", "-j", "-e", event, *options, "--", *command, status=0))
+        return int(float([r for r in rows if r["event"].startswith(event)][0]["counter-value"]))
+
+    equal(count("instructions", "--timing", "full"), count("instructions"), "instructions")
+    front, back = (count(f"stalled-cycles-{side}end", "--timing", "full") for side in ("front", "back"))
+    holds(front > 0 and back > 10000, f"{front} {back}")
+    equal(count("cycles", "--timing", "full"), count("cycles") + front + back, "cycles")
 
 
 @test("list names the event of each kind, with its label, and marks what is not modelled yet")

@@ -5,7 +5,8 @@
  * no PMU, no events. Contract: src/engine/segment.h.
  *
  *	segrun [options] PLUGIN QEMU [QEMU-OPTION...] PROGRAM [ARG...]
- *	-f count|branch|stack   features	-l SIGNAL      next lane from 2 on (repeat)
+ *	-f count|branch|stack|data|fetch|predict   features (repeat)
+ *	-l SIGNAL  next lane from 2 on (repeat)	-m lru|full    models: true LRU; timing full
  *	-s SIGNAL  next scalar (repeat)		-p INDEX:PERIOD[:bell]  a deadline (repeat), 0..7 lanes, 8.. scalars
  *	-q N       quantum			-r             print records
  *	-b         print bells			-w             drop records when a ring is full, and read none before the end
@@ -61,6 +62,35 @@ static const struct {
 	{ "calls", QUIPU_SIGNAL_CALLS },
 	{ "returns", QUIPU_SIGNAL_RETURNS },
 	{ "syscalls", QUIPU_SIGNAL_SYSCALLS },
+	{ "branch-misses", QUIPU_SIGNAL_BRANCH_MISSES },
+	{ "direction-misses", QUIPU_SIGNAL_BRANCH_DIRECTION_MISSES },
+	{ "target-misses", QUIPU_SIGNAL_BRANCH_TARGET_MISSES },
+	{ "return-misses", QUIPU_SIGNAL_RETURN_MISSES },
+	{ "l1i-misses", QUIPU_SIGNAL_L1I_MISSES },
+	{ "l1d-read-misses", QUIPU_SIGNAL_L1D_READ_MISSES },
+	{ "l1d-write-misses", QUIPU_SIGNAL_L1D_WRITE_MISSES },
+	{ "l1d-writebacks", QUIPU_SIGNAL_L1D_WRITEBACKS },
+	{ "l2-read-misses", QUIPU_SIGNAL_L2_READ_MISSES },
+	{ "l2-write-misses", QUIPU_SIGNAL_L2_WRITE_MISSES },
+	{ "ll-read-misses", QUIPU_SIGNAL_LL_READ_MISSES },
+	{ "ll-write-misses", QUIPU_SIGNAL_LL_WRITE_MISSES },
+	{ "itlb-misses", QUIPU_SIGNAL_ITLB_MISSES },
+	{ "dtlb-read-misses", QUIPU_SIGNAL_DTLB_READ_MISSES },
+	{ "dtlb-write-misses", QUIPU_SIGNAL_DTLB_WRITE_MISSES },
+	{ "stall-frontend", QUIPU_SIGNAL_STALL_FRONTEND },
+	{ "stall-backend", QUIPU_SIGNAL_STALL_BACKEND },
+};
+
+static const struct {
+	const char *name;
+	uint32_t features;
+} feature_names[] = {
+	{ "count", 0 },
+	{ "branch", SEG_BRANCH },
+	{ "stack", SEG_BRANCH | SEG_STACK },
+	{ "data", SEG_DATA },
+	{ "fetch", SEG_BRANCH | SEG_FETCH },
+	{ "predict", SEG_BRANCH | SEG_PREDICT },
 };
 
 static void die(const char *what)
@@ -78,6 +108,16 @@ static quipu_signal signal_by_name(const char *name)
 	if (!strncmp(name, "0x", 2))
 		return QUIPU_SIGNAL_OF(strtoull(name, NULL, 16));
 	fprintf(stderr, "segrun: no signal %s\n", name);
+	exit(125);
+}
+
+static uint32_t features_by_name(const char *name)
+{
+	for (size_t i = 0; i < sizeof(feature_names) / sizeof(feature_names[0]); i++) {
+		if (!strcmp(feature_names[i].name, name))
+			return feature_names[i].features;
+	}
+	fprintf(stderr, "segrun: no feature %s\n", name);
 	exit(125);
 }
 
@@ -131,6 +171,22 @@ static void make_segment(void)
 	for (size_t i = 0; i < sizeof(costs) / sizeof(costs[0]); i++)
 		run.head->cost[costs[i].class] = costs[i].cost;
 	run.head->local = 1;
+	run.head->model = (struct quipu_model){
+		.l1i = { 64, 8, 6, 0 },
+		.l1d = { 64, 8, 6, 0 },
+		.l2 = { 1024, 8, 6, 12 },
+		.l3 = { 8192, 8, 6, 40 },
+		.l3_cpus = 8,
+		.itlb = { 16, 4, 12, 0 },
+		.dtlb = { 16, 4, 12, 0 },
+		.counters = 4096,
+		.history = 12,
+		.targets = 512,
+		.returns = 16,
+		.memory = 200,
+		.walk = 20,
+		.mispredict = 14,
+	};
 	run.head->max_stack = 127;
 	run.head->exact = 1;
 	run.head->spin = sysconf(_SC_NPROCESSORS_ONLN) >= 2 ? 2000 : 0;
@@ -152,12 +208,14 @@ static char **parse(int argc, char **argv)
 {
 	int c;
 
-	while ((c = getopt(argc, argv, "+f:l:s:p:q:R:o:rbwk")) != -1) {
+	while ((c = getopt(argc, argv, "+f:m:l:s:p:q:R:o:rbwk")) != -1) {
 		switch (c) {
 		case 'f':
-			run.head->features |= !strcmp(optarg, "stack")	? SEG_BRANCH | SEG_STACK :
-					      !strcmp(optarg, "branch") ? SEG_BRANCH :
-									  0u;
+			run.head->features |= features_by_name(optarg);
+			break;
+		case 'm':
+			run.head->model.lru |= !strcmp(optarg, "lru");
+			run.head->model.full |= !strcmp(optarg, "full");
 			break;
 		case 'l':
 			run.head->lane_signal[run.nlanes++ % SEG_LANES] = signal_by_name(optarg);
@@ -213,7 +271,8 @@ static void print_interrupt(unsigned slot, unsigned v, const struct seg_interrup
 {
 	const uint64_t *chain = r->words + r->nr_next, *scalars = chain + r->nr_chain;
 
-	printf("int %u.%u slots %" PRIx64 " bell %" PRIx64 " pc %" PRIx64 " lanes", slot, v, r->slots, r->bell, r->pc);
+	printf("int %u.%u slots %" PRIx64 " bell %" PRIx64 " pc %" PRIx64 " addr %" PRIx64 " lanes", slot, v, r->slots, r->bell,
+	       r->pc, r->addr);
 	print_lanes(r->head.lane);
 	printf(" scalars");
 	for (unsigned k = 0; r->has_scalars && k < run.nscalars; k++)

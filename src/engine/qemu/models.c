@@ -54,7 +54,7 @@ static bool size_valid(uint32_t n, uint32_t most)
 static bool model_valid(const struct quipu_model *m)
 {
 	return shape_valid(&m->l1i) && shape_valid(&m->l1d) && shape_valid(&m->itlb) && shape_valid(&m->dtlb) &&
-	       shape_valid(&m->stlb) && (!m->l2.sets || shape_valid(&m->l2)) && (!m->l3.sets || shape_valid(&m->l3)) &&
+	       (!m->stlb.sets || shape_valid(&m->stlb)) && (!m->l2.sets || shape_valid(&m->l2)) && (!m->l3.sets || shape_valid(&m->l3)) &&
 	       size_valid(m->counters, QUIPU_MODEL_COUNTERS) && size_valid(m->targets, QUIPU_MODEL_TARGETS) &&
 	       size_valid(m->returns, QUIPU_MODEL_RETURNS) && m->history <= 16 && m->l3_cpus;
 }

@@ -283,6 +283,11 @@ static int sbi_event_init(struct quipu_pmu *pmu, struct quipu_event *e)
 	r = map_event(d, attr, &event, &data);
 	if (r)
 		return r;
+	if (d->env.want && d->env.want(d->env.harts, event, data)) {
+		quipu_core_reason(d->env.core, "the engine does not count that many different things at "
+					       "once; open fewer events");
+		return -EOPNOTSUPP;
+	}
 	hw->config = data;
 	hw->event_base = event;
 	hw->config_base = 0;

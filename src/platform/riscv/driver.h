@@ -24,6 +24,8 @@ struct riscv_driver_env {
 	const char *(*why_not)(const struct quipu_riscv *, uint32_t event, uint64_t data, char *buf,
 			       size_t len);
 	quipu_signal (*signal)(const struct quipu_riscv *, uint32_t event, uint64_t data);
+	/* The event is open: the engine is told of all signals that move it. 0 or -ENOSPC. */
+	int (*want)(const struct quipu_riscv *, uint32_t event, uint64_t data);
 };
 
 struct sbi_driver;

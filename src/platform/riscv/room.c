@@ -53,12 +53,34 @@ static quipu_signal signal_of(const struct quipu_riscv *rv, uint32_t event, uint
 {
 	struct riscv_count count;
 	uint64_t selector;
+	uint32_t counters;
 
-	if (event >> 16 == 15 || !firmware_candidates(rv, event, data, &selector))
+	if (event >> 16 == 15)
 		return QUIPU_SIGNAL_NONE;
+	counters = firmware_candidates(rv, event, data, &selector);
+	if (!counters)
+		return QUIPU_SIGNAL_NONE;
+	/* A fixed counter has no selector: cycle and instret count what they are. */
+	if (!(counters & HART_PROGRAMMABLE))
+		return counters & 1 ? QUIPU_SIGNAL_CYCLES : QUIPU_SIGNAL_INSTRUCTIONS;
 	if (!riscv_events_modelled(rv, selector, &count) || count.n != 1)
 		return QUIPU_SIGNAL_NONE;
 	return count.signal[0];
+}
+
+static int want(const struct quipu_riscv *rv, uint32_t event, uint64_t data)
+{
+	const struct quipu_signals_ops *ops = rv->signals->ops;
+	struct riscv_count count;
+	uint64_t selector;
+	int err = 0;
+
+	if (!ops->want || event >> 16 == 15 || !firmware_candidates(rv, event, data, &selector) ||
+	    !riscv_events_modelled(rv, selector, &count))
+		return 0;
+	for (unsigned k = 0; k < count.n && !err; k++)
+		err = ops->want(rv->signals, count.signal[k]);
+	return err;
 }
 
 /*
@@ -205,6 +227,7 @@ static int make_driver(struct room *r, const struct quipu_platform_env *env)
 		.record_silent = c->record_silent,
 		.why_not = why_not,
 		.signal = signal_of,
+		.want = want,
 	};
 
 	if (c->driver == RISCV_DRIVER_LEGACY)
