@@ -679,6 +679,8 @@ static void sum_row(struct stat *s, size_t first, size_t end, size_t place, stru
 			truth += c.has_truth ? (double)c.truth : 0;
 			if (!c.running && c.reason)
 				row->reason = c.reason;
+			if (c.remark)
+				row->remark = c.remark;
 		}
 	row->value = value;
 	row->truth = truth;
@@ -724,13 +726,15 @@ static void fill_row(struct stat *s, size_t first, size_t end, size_t place, str
 	row->state = c->refused;
 	if (row->state != STAT_COUNTED) {
 		row->reason = c->reason;
+		row->remark = NULL;
 		row->enabled = row->running = 0;
 		row->has_truth = false;
 	} else if (!row->running) {
 		row->state = STAT_NOT_COUNTED;
 		row->reason = not_counted_reason(row);
 	} else {
-		row->reason = row->value ? NULL : reason_for_zero(&e->attr);
+		/* What the driver said of its own event is nearer to the cause. */
+		row->reason = row->value || row->remark ? NULL : reason_for_zero(&e->attr);
 	}
 }
 

@@ -2,8 +2,8 @@
 /*
  * The output of `quipu stat`. Layout, field order of -x and keys of -j are those of perf 6.1 (tools/perf/Documentation/
  * perf-stat.txt), so that what reads perf's output reads this one. Added: what each number is (a column; the last
- * fields; the key "class"), the truth beside a multiplexed estimate, and the reason where there is no number. perf's
- * metrics and its top-down figures are not printed.
+ * fields; the key "class"), the truth beside a multiplexed estimate, the reason where there is no number, and what the
+ * driver remarked of one that is there. perf's metrics and its top-down figures are not printed.
  */
 #include <math.h>
 #include <stdarg.h>
@@ -296,7 +296,7 @@ static void text_row(FILE *f, const struct stat_sheet *s, const struct stat_row 
 	    CLASS_WIDTH, class_name(r));
 	if (r->reason)
 		add(&l, " # %s", r->reason);
-	else if (r->state == STAT_COUNTED)
+	else if (r->state == STAT_COUNTED && (m.format || !r->remark))
 		add_metric(&l, &m);
 	if (s->runs > 1 && r->state == STAT_COUNTED)
 		add(&l, "  ( +-%6.2f%% )", r->deviation);
@@ -305,6 +305,8 @@ static void text_row(FILE *f, const struct stat_sheet *s, const struct stat_row 
 	format_value(value, sizeof(value), r, r->truth, !s->digits);
 	if (shows_truth(r))
 		add(&l, "  truth: %s %s", value, quipu_exactness_name(r->exactness));
+	if (r->remark && !r->reason)
+		add(&l, " # %s", r->remark);
 	put_line(f, &l);
 }
 
@@ -432,6 +434,10 @@ static void json_row(FILE *f, const struct stat_sheet *s, const struct stat_row 
 	if (r->reason) {
 		fputs(", \"reason\" : ", f);
 		json_string(f, r->reason);
+	}
+	if (r->remark) {
+		fputs(", \"remark\" : ", f);
+		json_string(f, r->remark);
 	}
 	fputs("}\n", f);
 }

@@ -35,6 +35,7 @@ struct stat_row {
 	double truth;
 	enum quipu_exactness exactness;
 	const char *reason; /* why there is no count, or why it can only be 0; or NULL */
+	const char *remark; /* what its driver says of a count that is there ("counts every privilege level"), or NULL */
 };
 
 enum stat_format { STAT_TEXT, STAT_CSV, STAT_JSON };

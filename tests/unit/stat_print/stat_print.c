@@ -359,6 +359,30 @@ static void a_zero_that_must_be_says_why(void **state)
 	       "     0.000000000                  0      cycles:k                         modelled # no kernel runs\n");
 }
 
+/* A driver that took the event but not all that was asked of it says so, beside the count. */
+static void what_a_driver_remarks_stands_beside_the_count(void **state)
+{
+	struct stat_row rows[] = {HW("cycles:u", 0, 4000, QUIPU_MODELLED), HW("instructions:u", 1, 500, QUIPU_EXACT)};
+	struct stat_sheet s = sheet(STAT_TEXT);
+
+	(void)state;
+	rows[0].remark = rows[1].remark = "counts every level";
+	s.rows = rows;
+	s.n = 2;
+	s.interval = true;
+	expect(&s, false,
+	       "     0.000000000               4000      cycles:u                         modelled # counts every level\n"
+	       "     0.000000000                500      instructions:u                   exact    #    0.12  "
+	       "insn per cycle          # counts every level\n");
+	s.interval = false;
+	s.format = STAT_JSON;
+	s.n = 1;
+	expect(&s, true,
+	       "{\"counter-value\" : \"4000.000000\", \"unit\" : \"\", \"event\" : \"cycles:u\", "
+	       "\"event-runtime\" : 2000000, \"pcnt-running\" : 100.00, \"metric-value\" : 0.000000, "
+	       "\"metric-unit\" : \"\", \"class\" : \"modelled\", \"remark\" : \"counts every level\"}\n");
+}
+
 /* Thousands come from the locale; what programs read never does. */
 static void locale_groups_the_table_only(void **state)
 {
@@ -398,6 +422,7 @@ int main(void)
 		cmocka_unit_test(ratios_are_made_within_the_same_rings),
 		cmocka_unit_test(an_event_that_never_ran_has_its_truth_still),
 		cmocka_unit_test(a_zero_that_must_be_says_why),
+		cmocka_unit_test(what_a_driver_remarks_stands_beside_the_count),
 		cmocka_unit_test(locale_groups_the_table_only),
 	};
 
