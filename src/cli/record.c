@@ -226,8 +226,7 @@ static int refuse_event(const struct recording *r, const struct quipu_parsed *e,
 	const char *reason = quipu_core_last_reason(r->run.core);
 
 	return cli_error("machine %s cannot sample %s: %s (%s)", r->run.machine->name, e->name,
-			 *reason ? reason : strerror(-err),
-			 err == -EOPNOTSUPP ? "try `quipu stat`" : strerrorname_np(-err));
+			 *reason ? reason : strerror(-err), strerrorname_np(-err));
 }
 
 static int open_one(struct recording *r, size_t i, unsigned at)
@@ -239,14 +238,19 @@ static int open_one(struct recording *r, size_t i, unsigned at)
 	int precise = e->precise_max ? 3 : -1, rc;
 	uint32_t size_back;
 
-	do {
+	for (;;) {
 		if (precise >= 0)
 			e->attr.flags = (e->attr.flags & ~QUIPU_ATTR_PRECISE_MASK) |
 					(uint64_t)precise << QUIPU_ATTR_PRECISE_SHIFT;
 		rc = quipu_event_open(r->run.core, &r->run.caller, &e->attr, sizeof(e->attr), pid, (int)r->cpus[at],
 				      group, 0, &size_back, out);
-	} while (rc && precise-- > 0);
-	return rc ? refuse_event(r, e, rc) : 0;
+		if (rc && precise-- > 0)
+			continue;
+		/* perf's own default, not the user's wish: where a PMU cannot leave guests out, there are none. */
+		if (rc != -EINVAL || !(e->attr.flags & QUIPU_ATTR_EXCLUDE_GUEST))
+			return rc ? refuse_event(r, e, rc) : 0;
+		e->attr.flags &= ~QUIPU_ATTR_EXCLUDE_GUEST;
+	}
 }
 
 static int open_ring(struct recording *r, unsigned at)
