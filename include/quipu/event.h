@@ -93,8 +93,10 @@ const char *quipu_core_last_reason(const struct quipu_core *);
 /*
  * quipu_event_open - perf_event_open(2). @attr: the caller's bytes, of which @attr_len are readable (the size field
  * inside is the caller's claim); NULL or too short: EFAULT. On E2BIG *size_back is the size to write back.
- * 0 and *out, or the errno of A4/A7 in its order.
+ * 0 and *out, or the errno of A4/A7 in its order. @group may be QUIPU_EVENT_FOREIGN: the caller named a descriptor that
+ * is no event of this machine, which is EBADF when its turn comes.
  */
+#define QUIPU_EVENT_FOREIGN ((struct quipu_event *)-1)
 int quipu_event_open(struct quipu_core *, const struct quipu_caller *, const void *attr, size_t attr_len, pid_t pid,
 		     int cpu, struct quipu_event *group, unsigned long flags, uint32_t *size_back,
 		     struct quipu_event **out);

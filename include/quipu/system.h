@@ -22,6 +22,8 @@ struct quipu_system_config {
 	/* A ring wants its reader, or an event hung up. */
 	void (*wake)(void *arg, struct quipu_event *, unsigned bits);
 	void *wake_arg;
+	/* SIGIO of an event whose descriptor has O_ASYNC (quipu_core_ops.sigio); gets wake_arg. NULL: none is sent. */
+	void (*sigio)(void *arg, struct quipu_event *, int code);
 };
 
 /*

@@ -15,6 +15,7 @@ const struct command commands[] = {
 	{"record", "run a program and sample it into perf.data", cmd_record},
 	{"report", "where the samples of perf.data fell", cmd_report},
 	{"script", "the samples of perf.data, one by one", cmd_script},
+	{"exec", "run perf, any perf_event client, or a shell on a machine", cmd_exec},
 	{"machine", "list, show and check machines", cmd_machine},
 	{"doctor", "what this host can and cannot do, and why", cmd_doctor},
 	{0},

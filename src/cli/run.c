@@ -115,6 +115,7 @@ static int make_system(struct run *run, const struct run_options *o, struct quip
 		.paranoid = o->paranoid,
 		.wake = o->wake,
 		.wake_arg = o->wake_arg,
+		.sigio = o->sigio,
 	};
 	struct quipu_notes notes = {0};
 
@@ -176,6 +177,7 @@ static int check_machine(struct run *run)
 int run_open(struct run *run, const struct run_options *o, char *const argv[])
 {
 	const char *machine = o->machine;
+	bool engine = argv || o->house;
 	int status = 2;
 
 	memset(run, 0, sizeof(*run));
@@ -192,19 +194,19 @@ int run_open(struct run *run, const struct run_options *o, char *const argv[])
 	status = argv ? check_machine(run) : 0;
 	if (!status)
 		status = open_trace(run, o->trace);
-	if (!status && argv)
+	if (!status && engine)
 		status = make_session(run, o);
-	if (!status && !argv) {
+	if (!status && !engine) {
 		run->manual = quipu_manual_signals_new(run->machine->ncpus);
 		status = run->manual ? 0 : cli_error("out of memory");
 	}
 	if (!status)
-		status = make_system(run, o, argv ? session_signals(run->session)
-						  : quipu_manual_signals_base(run->manual));
-	if (!status && argv) {
+		status = make_system(run, o, engine ? session_signals(run->session)
+						    : quipu_manual_signals_base(run->manual));
+	if (!status && engine)
 		session_attach(run->session, run->system, o->task_new, o->task_arg);
+	if (!status && argv)
 		status = hold_program(run, argv);
-	}
 	if (status)
 		run_close(run);
 	return status;

@@ -23,6 +23,8 @@ struct run_options {
 	void *task_arg;
 	void (*wake)(void *arg, struct quipu_event *, unsigned bits);
 	void *wake_arg;
+	void (*sigio)(void *arg, struct quipu_event *, int code); /* gets wake_arg */
+	bool house; /* quipu exec: an engine without a program of its own */
 };
 
 struct run {
@@ -40,7 +42,8 @@ struct run {
 
 /*
  * run_open - load the machine (by name, file, or the ELF header of @argv[0]), make session and system, hold the
- * program before its first instruction. @argv NULL: a machine without a program (list). On error prints one line
+ * program before its first instruction. @argv NULL: a machine without a program (list; with
+ * house, one whose session is opened by whoever serves it). On error prints one line
  * "quipu: ..." with reason and remedy and returns the exit status (127 not found, 126 not executable, 2 otherwise);
  * 0 on success.
  */

@@ -158,12 +158,12 @@ static char *double_commas(const char *text)
 	return out;
 }
 
-static char **qemu_argv(const struct session *s)
+char **session_qemu_argv(const struct session *s, char *const args[])
 {
 	size_t n = 0, i = 0;
 	char **argv, *plugin = double_commas(s->options.plugin), *spec = NULL;
 
-	while (s->argv[n])
+	while (args[n])
 		n++;
 	argv = calloc(n + MAX_QEMU_ARGS, sizeof(*argv));
 	if (!argv || !plugin || asprintf(&spec, "%s,seg=/proc/%d/fd/%d", plugin, (int)getpid(), s->fd) < 0) {
@@ -186,9 +186,9 @@ static char **qemu_argv(const struct session *s)
 		argv[i++] = "LD_PRELOAD";
 	}
 	argv[i++] = "-0";
-	argv[i++] = s->argv[0];
+	argv[i++] = args[0];
 	argv[i++] = s->program;
-	memcpy(argv + i, s->argv + 1, (n - 1) * sizeof(*argv));
+	memcpy(argv + i, args + 1, (n - 1) * sizeof(*argv));
 	return argv;
 }
 
@@ -218,7 +218,7 @@ static void child_main(const struct session *s, int go, int fail, char **argv)
 static int spawn(struct session *s, struct session_error *err)
 {
 	int go[2], fail[2];
-	char **argv = qemu_argv(s);
+	char **argv = session_qemu_argv(s, s->argv);
 
 	if (!argv)
 		return refuse(err, -ENOMEM, "out of memory");
@@ -268,6 +268,44 @@ int session_prepare(struct session *s, char *const argv[], struct session_error 
 		return rc;
 	s->task = quipu_task_new(s->core, NULL, s->child, s->child, false, "quipu-exec", 0);
 	return s->task ? 0 : refuse(err, -ENOMEM, "out of memory");
+}
+
+static void forget_program(struct session *s)
+{
+	free(s->program);
+	free(s->sysroot);
+	s->program = s->sysroot = NULL;
+}
+
+int session_command(struct session *s, const char *path, const char *argv0, char ***words, size_t *nwords,
+		    struct session_error *err)
+{
+	char *const args[] = {(char *)argv0, NULL};
+	struct elf_facts elf;
+	char **argv;
+	size_t n = 0;
+	int rc;
+
+	forget_program(s);
+	s->program = strdup(path);
+	if (!s->program)
+		return -ENOMEM;
+	rc = elf_read(path, &elf, err->text, sizeof(err->text));
+	if (rc || elf.machine != quipu_isa_elf(s->machine->isa) || !session_runs(s->machine->isa))
+		return -ENOEXEC;
+	rc = s->qemu ? 0 : find_qemu(s, err);
+	if (!rc)
+		rc = find_sysroot(s, &elf, err);
+	if (rc)
+		return rc;
+	argv = session_qemu_argv(s, args);
+	if (!argv)
+		return -ENOMEM;
+	while (argv[n])
+		n++;
+	*words = argv;
+	*nwords = n;
+	return 0;
 }
 
 int session_go(struct session *s, struct session_error *err)

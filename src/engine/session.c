@@ -14,6 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include <sys/eventfd.h>
 #include <sys/mman.h>
 #include <sys/pidfd.h>
 #include <sys/resource.h>
@@ -123,7 +124,7 @@ static struct quipu_event *local_event(const struct session *s, unsigned cpu, un
 	if (!s->head->local || w->d.overflow == QUIPU_OVERFLOW_BELL || (w->d.flags & QUIPU_DEADLINE_TIMER))
 		return NULL;
 	e = quipu_core_slot_event(s->core, cpu, slot);
-	return e && !(quipu_event_attr(e)->flags & QUIPU_ATTR_SIGTRAP) ? e : NULL;
+	return e && !quipu_event_needs_bell(e) ? e : NULL;
 }
 
 static void write_deadline(struct session *s, struct cpu_state *c, struct proc *p, unsigned v, unsigned slot)
@@ -172,20 +173,24 @@ static void flush_deadlines(struct session *s, struct cpu_state *c, struct proc 
 	__atomic_store_n(&session_vcpu(p, v)->deadlines_changed, 1, __ATOMIC_RELEASE);
 }
 
+static bool deadlines_differ(const struct cpu_state *c)
+{
+	for (uint64_t m = c->used; m; m &= m - 1) {
+		const struct want *w = &c->want[bits_low(m)];
+
+		if (w->armed != w->have_armed || (w->armed && w->d.at != w->have_at))
+			return true;
+	}
+	return false;
+}
+
 /*
  * A record of a vCPU that runs on was served. What the driver left behind must be what the engine process already
  * did; anything else (a control call came in between) is put right at the vCPU's next fold.
  */
 static void check_deadlines(struct session *s, struct cpu_state *c, struct proc *p, unsigned v)
 {
-	bool differs = false;
-
-	for (uint64_t m = c->used; m && !differs; m &= m - 1) {
-		const struct want *w = &c->want[bits_low(m)];
-
-		differs = w->armed != w->have_armed || (w->armed && w->d.at != w->have_at);
-	}
-	if (!differs)
+	if (!deadlines_differ(c))
 		return;
 	__atomic_store_n(&session_vcpu(p, v)->request, 1, __ATOMIC_RELEASE);
 	s->facts.local_mismatches++;
@@ -379,6 +384,55 @@ static void board(struct session *s, struct proc *p, unsigned v, struct quipu_ta
 	quipu_system_run(s->system, (unsigned)cpu, task, not_before);
 }
 
+static void bury(struct session *s, struct proc *p);
+static void release_slot(struct session *s, unsigned slot);
+
+/* @q became @p by an exec: its first thread goes on, on the CPU it has, and all others are gone. */
+static bool take_over(struct session *s, struct proc *q, struct proc *p, unsigned v)
+{
+	unsigned n = q->seg->nvcpus < SEG_VCPUS ? q->seg->nvcpus : SEG_VCPUS;
+	bool taken = false;
+
+	for (unsigned u = n; u-- > 0;) {
+		struct cpu_state *c = q->cpu[u];
+
+		if (!q->tasks[u] || quipu_task_tid(q->tasks[u]) != (pid_t)p->seg->pid)
+			continue;
+		drain(s, q, u);
+		p->tasks[v] = q->tasks[u];
+		p->cpu[v] = c;
+		if (c) {
+			session_view_vcpu(s, c, session_vcpu(q, u));
+			session_view_gone(s, c);
+			session_vcpu(p, v)->cpu = (uint32_t)(c - s->cpus);
+		}
+		s->facts.bells_lost += session_vcpu(q, u)->lost;
+		q->tasks[u] = NULL;
+		q->cpu[u] = NULL;
+		taken = true;
+	}
+	return taken;
+}
+
+/* A process whose pid is known begins: it is an exec. */
+static bool serve_exec(struct session *s, struct proc *p, unsigned v, const char *comm)
+{
+	bool taken = false;
+
+	for (unsigned i = 0; i < SEG_PROCS; i++) {
+		struct proc *q = &s->procs[i];
+
+		if (q == p || !q->base || q->dead || q->seg->pid != p->seg->pid)
+			continue;
+		taken |= take_over(s, q, p, v);
+		bury(s, q);
+		release_slot(s, i);
+	}
+	if (taken && p->cpu[v])
+		quipu_task_exec(p->tasks[v], comm, (unsigned)(p->cpu[v] - s->cpus));
+	return taken;
+}
+
 static void serve_start(struct session *s, struct proc *p, unsigned v)
 {
 	char path[SEG_PATH], comm[16];
@@ -387,9 +441,17 @@ static void serve_start(struct session *s, struct proc *p, unsigned v)
 	memcpy(path, p->seg->path, sizeof(path));
 	path[SEG_PATH - 1] = 0;
 	copy_comm(comm, path);
-	task = (pid_t)p->seg->pid == s->child ? s->task
-					      : quipu_task_new(s->core, NULL, (pid_t)p->seg->pid, (pid_t)p->seg->pid,
-							       false, comm, 0);
+	if (serve_exec(s, p, v, comm)) {
+		drain(s, p, v);
+		p->started = true;
+		return;
+	}
+	if (s->hooks.task)
+		task = s->hooks.task(s->hooks.arg, (pid_t)p->seg->pid, comm);
+	else if ((pid_t)p->seg->pid == s->child)
+		task = s->task;
+	else
+		task = quipu_task_new(s->core, NULL, (pid_t)p->seg->pid, (pid_t)p->seg->pid, false, comm, 0);
 	s->facts.threads++;
 	board(s, p, v, task, quipu_system_place(s->system), quipu_system_time(s->system));
 	if (p->cpu[v])
@@ -426,11 +488,15 @@ static void serve_thread(struct session *s, struct proc *p, unsigned v)
 static void serve_fork(struct session *s, struct proc *p, unsigned v, uint64_t from)
 {
 	struct proc *parent = from < SEG_PROCS && s->procs[from].base ? &s->procs[from] : NULL;
-	struct quipu_task *of = parent ? parent->tasks[v] : NULL, *task;
+	struct quipu_task *of, *task;
 	int cpu = quipu_system_place(s->system);
-	uint64_t born = parent && parent->cpu[v]
-				? quipu_system_now(s->system, (unsigned)(parent->cpu[v] - s->cpus))
-				: 0;
+	uint64_t born = 0;
+
+	if (parent && parent->seg->pid != p->seg->parent_pid)
+		parent = NULL; /* the slot is another's by now */
+	of = parent ? parent->tasks[v] : NULL;
+	if (parent && parent->cpu[v])
+		born = quipu_system_now(s->system, (unsigned)(parent->cpu[v] - s->cpus));
 
 	s->facts.threads++;
 	if (cpu >= 0)
@@ -523,6 +589,7 @@ static struct proc *open_proc(struct session *s, unsigned slot)
 	p->base = base;
 	p->seg = base;
 	p->pidfd = -1;
+	p->opened = ++s->order;
 	for (unsigned v = 0; v < SEG_VCPUS; v++)
 		p->placed[v] = -1;
 	s->facts.processes++;
@@ -571,6 +638,8 @@ static void bury(struct session *s, struct proc *p)
 	if (p->pidfd >= 0)
 		close(p->pidfd);
 	p->pidfd = -1;
+	if (s->hooks.ended)
+		s->hooks.ended(s->hooks.arg, (pid_t)p->seg->pid);
 }
 
 static bool gone(const struct proc *p)
@@ -638,7 +707,8 @@ static uint64_t serve_all(struct session *s)
 	uint64_t pending = __atomic_exchange_n(&s->head->pending, 0, __ATOMIC_SEQ_CST), claimed;
 
 	claimed = __atomic_load_n(&s->head->claimed, __ATOMIC_ACQUIRE);
-	for (uint64_t m = (pending | s->served) & claimed; m; m &= m - 1) {
+	/* In the open house a process may end before it ever rang: every one that came is looked at. */
+	for (uint64_t m = s->house ? claimed : (pending | s->served) & claimed; m; m &= m - 1) {
 		struct proc *p = open_proc(s, bits_low(m));
 
 		s->served |= bits_one(bits_low(m));
@@ -675,6 +745,184 @@ int session_step(struct session *s, int timeout_ms)
 	reap_procs(s);
 	machine_wait(s, seen, timeout_ms);
 	return 0;
+}
+
+/* ---- the open house ---- */
+
+/*
+ * A thread without state: passes a ring of the bell on to the descriptor that the event loop waits on. The vCPUs wake
+ * it with every bell (machine_asleep stays set), for it cannot know when the loop goes to sleep.
+ */
+static void *pass_bell_on(void *arg)
+{
+	struct session *s = arg;
+	uint32_t seen = 0;
+
+	while (!__atomic_load_n(&s->head->closing, __ATOMIC_SEQ_CST)) {
+		uint32_t now = __atomic_load_n(&s->head->machine_wake, __ATOMIC_SEQ_CST);
+
+		if (now == seen) {
+			syscall(SYS_futex, &s->head->machine_wake, FUTEX_WAIT, seen, NULL, NULL, 0);
+			continue;
+		}
+		seen = now;
+		eventfd_write(s->bell_fd, 1);
+	}
+	return NULL;
+}
+
+/* Lanes for what nearly every late attach asks for: the costs of a lane are the same whether it is used or not. */
+static const quipu_signal house_signals[] = {
+	QUIPU_SIGNAL_LOADS, QUIPU_SIGNAL_STORES, QUIPU_SIGNAL_BRANCHES, QUIPU_SIGNAL_CALLS, QUIPU_SIGNAL_SYSCALLS,
+};
+
+int session_open_house(struct session *s, const struct session_hooks *hooks)
+{
+	sigset_t all, old;
+	int err;
+
+	s->house = true;
+	s->hooks = *hooks;
+	snprintf(s->head->plugin, SEG_PATH, "%s", s->options.plugin);
+	for (size_t i = 0; i < sizeof(house_signals) / sizeof(house_signals[0]); i++)
+		session_require(s, house_signals[i]);
+	s->bell_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	if (s->bell_fd < 0)
+		return -errno;
+	s->head->machine_asleep = 1;
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &old);
+	err = pthread_create(&s->bell, NULL, pass_bell_on, s);
+	pthread_sigmask(SIG_SETMASK, &old, NULL);
+	s->bell_running = !err;
+	return err ? -err : s->bell_fd;
+}
+
+static void close_house(struct session *s)
+{
+	__atomic_store_n(&s->head->closing, 1, __ATOMIC_SEQ_CST);
+	for (unsigned i = 0; i < SEG_PROCS; i++) {
+		struct proc *p = &s->procs[i];
+
+		/* Those that wait for an answer go on by themselves. */
+		for (unsigned v = 0; p->base && !p->dead && v < SEG_VCPUS; v++)
+			if (session_vcpu(p, v)->sleeping)
+				futex_wake_all(&session_vcpu(p, v)->ack);
+	}
+	if (!s->bell_running)
+		return;
+	ring_machine(s->head);
+	pthread_join(s->bell, NULL);
+	s->bell_running = false;
+}
+
+/* Slots of the dead are kept as long as there are others: a child that forks off late still looks into its parent's. */
+#define FREE_SLOTS_KEPT 24
+
+static void release_slots(struct session *s)
+{
+	uint64_t claimed = __atomic_load_n(&s->head->claimed, __ATOMIC_ACQUIRE);
+
+	if (SEG_PROCS - bits_count(claimed) >= FREE_SLOTS_KEPT)
+		return;
+	for (unsigned i = 0; i < SEG_PROCS; i++) {
+		struct proc *p = &s->procs[i];
+
+		if (!p->base || !p->dead)
+			continue;
+		munmap(p->base, SEG_SLOT_BYTES);
+		memset(p, 0, sizeof(*p));
+		fallocate(s->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
+			  (off_t)(SEG_HEADER_BYTES + i * SEG_SLOT_BYTES), (off_t)SEG_SLOT_BYTES);
+		s->served &= ~bits_one(i);
+		__atomic_fetch_and(&s->head->claimed, ~bits_one(i), __ATOMIC_SEQ_CST);
+	}
+}
+
+bool session_serve(struct session *s)
+{
+	uint64_t count;
+	unsigned before = session_guests(s);
+	bool rang;
+
+	eventfd_read(s->bell_fd, &count);
+	rang = serve_all(s) != 0;
+	reap_procs(s);
+	release_slots(s);
+	return rang || before != session_guests(s);
+}
+
+unsigned session_guests(const struct session *s)
+{
+	unsigned n = 0;
+
+	for (unsigned i = 0; i < SEG_PROCS; i++)
+		n += s->procs[i].base && !s->procs[i].dead && s->procs[i].started;
+	return n;
+}
+
+bool session_has(const struct session *s, pid_t pid)
+{
+	for (unsigned i = 0; i < SEG_PROCS; i++)
+		if (s->procs[i].base && !s->procs[i].dead && (pid_t)s->procs[i].seg->pid == pid)
+			return true;
+	return false;
+}
+
+/* Calls @fn for each thread that runs on a modelled CPU. */
+static void for_each_running(struct session *s, void (*fn)(struct session *, struct proc *, unsigned v))
+{
+	for (unsigned i = 0; i < SEG_PROCS; i++) {
+		struct proc *p = &s->procs[i];
+
+		for (unsigned v = 0; p->base && !p->dead && v < SEG_VCPUS && v < p->seg->nvcpus; v++)
+			if (p->tasks[v] && p->cpu[v])
+				fn(s, p, v);
+	}
+}
+
+static void ask_if_different(struct session *s, struct proc *p, unsigned v)
+{
+	(void)s;
+	if (deadlines_differ(p->cpu[v]))
+		__atomic_store_n(&session_vcpu(p, v)->request, 1, __ATOMIC_RELEASE);
+}
+
+void session_sync(struct session *s)
+{
+	for_each_running(s, ask_if_different);
+}
+
+/* A thread that computes folds every few microseconds, unless the host lets it wait. */
+#define REFRESH_TRIES 200
+#define REFRESH_PAUSE 50000L /* ns */
+
+static void refresh_thread(struct session *s, struct proc *p, unsigned v)
+{
+	const struct timespec pause = {0, REFRESH_PAUSE};
+	struct seg_vcpu *vcpu = session_vcpu(p, v);
+
+	if (vcpu->state == SEG_RUNNING)
+		__atomic_store_n(&vcpu->request, 1, __ATOMIC_SEQ_CST);
+	for (unsigned i = 0; i < REFRESH_TRIES; i++) {
+		if (__atomic_load_n(&vcpu->bell, __ATOMIC_ACQUIRE) != vcpu->ack) {
+			serve_bell(s, p, v);
+			return;
+		}
+		if (__atomic_load_n(&vcpu->state, __ATOMIC_ACQUIRE) != SEG_RUNNING)
+			break;
+		nanosleep(&pause, NULL);
+	}
+	if (vcpu->state != SEG_SYSCALL)
+		return;
+	/* It waits in a system call: what it has published stands. */
+	drain(s, p, v);
+	session_view_vcpu(s, p->cpu[v], vcpu);
+}
+
+void session_refresh(struct session *s)
+{
+	for_each_running(s, refresh_thread);
 }
 
 void session_stop(struct session *s)
@@ -761,7 +1009,7 @@ struct session *session_new(const struct quipu_machine *machine, const struct se
 		goto fail;
 	s->machine = machine;
 	s->options = *options;
-	s->fd = s->watch_fd = s->stop_fd[0] = s->stop_fd[1] = s->go_fd = s->fail_fd = s->child_pidfd = -1;
+	s->fd = s->watch_fd = s->stop_fd[0] = s->stop_fd[1] = s->go_fd = s->fail_fd = s->child_pidfd = s->bell_fd = -1;
 	s->cpus = calloc(machine->ncpus, sizeof(*s->cpus));
 	s->procs = calloc(SEG_PROCS, sizeof(*s->procs));
 	rc = s->cpus && s->procs ? make_segment(s) : -ENOMEM;
@@ -799,6 +1047,10 @@ void session_free(struct session *s)
 	if (s->go_fd >= 0)
 		close(s->go_fd); /* a child that still waits for its go gives up */
 	session_stop(s);
+	if (s->house)
+		close_house(s);
+	if (s->bell_fd >= 0)
+		close(s->bell_fd);
 	if (s->watching) {
 		close(s->stop_fd[1]);
 		s->stop_fd[1] = -1;

@@ -47,6 +47,7 @@ struct proc {
 	uint64_t born[SEG_VCPUS]; /* ns, its creator's clock */
 	uint64_t tail[SEG_VCPUS]; /* of the ring: our own copy */
 	uint64_t lost_seen[SEG_VCPUS];
+	uint64_t opened; /* session.order when it was first seen */
 };
 
 struct session {
@@ -62,6 +63,13 @@ struct session {
 	struct seg_header *head;
 	struct proc *procs;
 	uint64_t served; /* slots that ever rang */
+	bool house; /* it starts nothing itself: every process that comes is served (session_open_house) */
+	struct session_hooks hooks;
+	int bell_fd; /* eventfd of the bell thread */
+	pthread_t bell;
+	bool bell_running;
+	uint64_t order; /* counts processes and newly wanted signals */
+	uint64_t wanted[SEG_INDEXES]; /* order when the index was given to its signal */
 	struct cpu_state *cpus;
 
 	int watch_fd, stop_fd[2];
@@ -89,6 +97,9 @@ void session_view_record(struct session *, struct cpu_state *, const uint64_t la
 void session_view_vcpu(struct session *, struct cpu_state *, const struct seg_vcpu *);
 /* The present thread leaves the CPU: its counts become the CPU's past. */
 void session_view_gone(struct session *, struct cpu_state *);
+
+/* launch.c: what the plugin needs to know of the program, and the words before it. NULL: out of memory. */
+char **session_qemu_argv(const struct session *, char *const argv[]);
 
 /* session.c */
 struct seg_vcpu *session_vcpu(const struct proc *, unsigned v);

@@ -198,12 +198,36 @@ int session_require(struct session *s, quipu_signal signal)
 	for (unsigned k = 2; lane && k < SEG_LANES; k++)
 		if (h->lane_signal[k] == QUIPU_SIGNAL_NONE) {
 			h->lane_signal[k] = signal;
+			s->wanted[k] = ++s->order;
 			return 0;
 		}
 	for (unsigned k = 0; k < SEG_SCALARS; k++)
 		if (h->scalar_signal[k] == QUIPU_SIGNAL_NONE) {
 			h->scalar_signal[k] = signal;
+			s->wanted[SEG_LANES + k] = ++s->order;
 			return 0;
 		}
 	return -1;
+}
+
+/* What is compiled into a program is fixed when it starts: a signal that was wanted later is not in it. */
+bool session_lacks(struct session *s, quipu_signal signal)
+{
+	int index = find_index(s, signal);
+
+	if (index < 0)
+		return true;
+	for (unsigned i = 0; i < SEG_PROCS; i++) {
+		const struct proc *p = &s->procs[i];
+
+		if (p->base && !p->dead && p->opened < s->wanted[index])
+			return true;
+	}
+	return false;
+}
+
+void session_want_stack(struct session *s)
+{
+	s->head->max_stack = 127;
+	s->head->features |= SEG_STACK;
 }

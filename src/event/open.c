@@ -251,6 +251,8 @@ static int check_arguments(struct quipu_core *core, const struct quipu_attr *a, 
 
 	if ((flags & PERF_FLAG_PID_CGROUP) && (pid == -1 || cpu == -1))
 		return refuse(core, -EINVAL, "a control group is counted on one CPU at a time");
+	if (group == QUIPU_EVENT_FOREIGN)
+		return refuse(core, -EBADF, "the group's descriptor is not that of an event of this machine");
 	if (pid != -1 && !(flags & PERF_FLAG_PID_CGROUP)) {
 		task = quipu_task_find(core, pid);
 		if (!task || task->exited) {

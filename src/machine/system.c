@@ -247,6 +247,14 @@ static void core_wake(void *arg, struct quipu_event *event, unsigned bits)
 		sys->config.wake(sys->config.wake_arg, event, bits);
 }
 
+static void core_sigio(void *arg, struct quipu_event *event, int code)
+{
+	struct quipu_system *sys = arg;
+
+	if (sys->config.sigio)
+		sys->config.sigio(sys->config.wake_arg, event, code);
+}
+
 static void core_tick_needed(void *arg, unsigned cpu, bool needed)
 {
 	(void)needed; /* quipu_core_next_tick knows */
@@ -265,6 +273,7 @@ static const struct quipu_core_ops core_ops = {
 	.wake = core_wake,
 	.tick_needed = core_tick_needed,
 	.signal = core_signal,
+	.sigio = core_sigio,
 };
 
 /* ---- life ---- */

@@ -1,0 +1,300 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * quipu exec: run any perf_event client, or a shell, on a machine. Makes the machine, shows its sysfs and procfs in a
+ * mount namespace of its own, starts the client with the preload library, and is the machine until it is gone.
+ * DESIGN 5 and 7; perf ABI sheet C2, D4 ("Launcher").
+ */
+#include <errno.h>
+#include <getopt.h>
+#include <limits.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "cli/cli.h"
+#include "cli/run.h"
+#include "client/gate.h"
+#include "client/protocol.h"
+#include "client/tree_mount.h"
+#include "config.h"
+
+extern char **environ;
+
+struct options {
+	struct run_options run;
+	bool no_ns;
+	char **argv; /* the client */
+};
+
+static volatile int got_signal;
+
+static void on_signal(int sig)
+{
+	got_signal = sig;
+}
+
+static const char usage[] =
+	"usage: quipu exec [-m M] [OPTIONS] [--] COMMAND [ARGS]\n"
+	"\n"
+	"Runs COMMAND (perf, a program that uses perf_event_open, a shell) on a machine: it sees that machine's CPUs and\n"
+	"PMUs, and programs of the machine's instruction set that it starts run under the engine.\n"
+	"\n"
+	"  -m, --machine M    a machine of `quipu machine list`, or a .dts/.dtb file (default: riscv)\n"
+	"      --paranoid N   perf_event_paranoid of the machine (default -1: the machine is its user's own)\n"
+	"      --no-ns        no mount namespace: the tree is below SYSFS_PATH, which perf follows\n"
+	"  -L, --sysroot DIR  where the dynamic loader and libraries of the machine's programs are\n"
+	"      --trace[=FILE], -v\n";
+
+enum { OPT_TRACE = 256, OPT_PARANOID, OPT_NO_NS };
+
+static const struct option long_options[] = {
+	{"machine", required_argument, NULL, 'm'},
+	{"sysroot", required_argument, NULL, 'L'},
+	{"paranoid", required_argument, NULL, OPT_PARANOID},
+	{"no-ns", no_argument, NULL, OPT_NO_NS},
+	{"trace", optional_argument, NULL, OPT_TRACE},
+	{"verbose", no_argument, NULL, 'v'},
+	{"help", no_argument, NULL, 'h'},
+	{0},
+};
+
+static int parse_paranoid(struct options *o, const char *text)
+{
+	char *end;
+	long n = strtol(text, &end, 10);
+
+	if (*end || end == text || n < -1 || n > 4)
+		return cli_error("--paranoid takes -1 to 4, as /proc/sys/kernel/perf_event_paranoid, not '%s'", text);
+	o->run.paranoid = (int)n;
+	return 0;
+}
+
+static int parse_option(struct options *o, int c)
+{
+	switch (c) {
+	case 'm': o->run.machine = optarg; return 0;
+	case 'L': o->run.sysroot = optarg; return 0;
+	case 'v': o->run.verbose = true; return 0;
+	case OPT_PARANOID: return parse_paranoid(o, optarg);
+	case OPT_NO_NS: o->no_ns = true; return 0;
+	case OPT_TRACE: o->run.trace = optarg ? optarg : ""; return 0;
+	case 'h': fputs(usage, stdout); return -1;
+	}
+	fputs(usage, stderr);
+	return 2;
+}
+
+/* 0: go on; -1: help was shown; else the exit status. */
+static int parse_options(struct options *o, int argc, char **argv)
+{
+	int c, rc;
+
+	*o = (struct options){.run.paranoid = -1, .run.machine = "riscv"};
+	optind = 0;
+	while ((c = getopt_long(argc, argv, "+m:L:vh", long_options, NULL)) != -1) {
+		rc = parse_option(o, c);
+		if (rc)
+			return rc;
+	}
+	if (optind == argc)
+		return cli_error("nothing to run: name a command, for example `quipu exec -m riscv -- perf list`");
+	o->argv = argv + optind;
+	return 0;
+}
+
+/* ---- the client's environment ---- */
+
+/* Ours, and what perf sets before it starts a program: a program must not see what it was started with. */
+static const char *const taken_back[] = {
+	"LD_PRELOAD", GATE_ENV, "SYSFS_PATH", "PROC_PATH", "LIBPFM_FORCE_PMU", "PREFIX", "PERF_BUILDID_DIR", "PATH", NULL,
+};
+
+static char *preload_path(void)
+{
+	const char *env = getenv("QUIPU_PRELOAD");
+	char exe[PATH_MAX], *path = NULL;
+	ssize_t n;
+
+	if (env)
+		return strdup(env);
+	n = readlink("/proc/self/exe", exe, sizeof(exe) - 1);
+	if (n > 0) {
+		exe[n] = 0;
+		*strrchr(exe, '/') = 0;
+		if (asprintf(&path, "%s/../client/quipu-preload.so", exe) < 0)
+			return NULL;
+		if (!access(path, R_OK))
+			return path;
+		free(path);
+	}
+	return strdup(QUIPU_PLUGIN_DIR "/quipu-preload.so");
+}
+
+static char **copy_environment(void)
+{
+	size_t n = 0;
+	char **copy;
+
+	while (environ[n])
+		n++;
+	copy = calloc(n + 1, sizeof(*copy));
+	for (size_t i = 0; copy && i < n; i++)
+		copy[i] = strdup(environ[i]);
+	return copy;
+}
+
+static void free_environment(char **copy)
+{
+	for (char **e = copy; e && *e; e++)
+		free(*e);
+	free(copy);
+}
+
+static int set_environment(const char *preload, const char *sysfs)
+{
+	const char *others = getenv("LD_PRELOAD");
+	char *list = NULL, pid[16];
+	int rc;
+
+	snprintf(pid, sizeof(pid), "%d", (int)getppid());
+	if (asprintf(&list, "%s%s%s", preload, others && *others ? ":" : "", others ? others : "") < 0)
+		return -1;
+	rc = setenv("LD_PRELOAD", list, 1) || setenv(GATE_ENV, pid, 1) ||
+	     (sysfs && (setenv("SYSFS_PATH", sysfs, 1)));
+	free(list);
+	return rc;
+}
+
+/* ---- the client ---- */
+
+static pid_t start_client(const struct options *o, const char *preload, const char *sysfs)
+{
+	pid_t pid = fork();
+	sigset_t none;
+
+	if (pid)
+		return pid;
+	sigemptyset(&none);
+	sigprocmask(SIG_SETMASK, &none, NULL);
+	signal(SIGINT, SIG_DFL);
+	signal(SIGTERM, SIG_DFL);
+	if (!set_environment(preload, sysfs))
+		execvp(o->argv[0], o->argv);
+	cli_error("%s: %s", o->argv[0], strerror(errno));
+	_exit(errno == ENOENT ? 127 : 126);
+}
+
+/* The terminal's interrupt is the client's to handle; the machine ends when it does. */
+static void catch_signals(void)
+{
+	struct sigaction sa = {.sa_handler = on_signal};
+
+	got_signal = 0;
+	signal(SIGINT, SIG_IGN);
+	signal(SIGQUIT, SIG_IGN);
+	signal(SIGPIPE, SIG_IGN);
+	sigaction(SIGTERM, &sa, NULL);
+	sigaction(SIGHUP, &sa, NULL);
+}
+
+struct place {
+	bool namespace, user; /* of our own; a user namespace */
+	char sysfs[PATH_MAX]; /* SYSFS_PATH without a namespace */
+	char root[PATH_MAX];  /* to be removed */
+};
+
+static int show_tree(const struct run *run, struct place *place)
+{
+	const char *tmp = getenv("TMPDIR");
+	char why[512];
+
+	if (place->namespace)
+		return tree_mount(run->tree, why, sizeof(why)) ? cli_error("%s; try --no-ns", why) : 0;
+	snprintf(place->root, sizeof(place->root), "%s/quipu-tree-XXXXXX", tmp && *tmp ? tmp : "/tmp");
+	if (!mkdtemp(place->root)) {
+		place->root[0] = 0;
+		return cli_error("cannot make a directory for the machine's files: %s", strerror(errno));
+	}
+	if (tree_write(run->tree, place->root, why, sizeof(why)))
+		return cli_error("%s", why);
+	snprintf(place->sysfs, sizeof(place->sysfs), "%.*s/sys", (int)sizeof(place->sysfs) - 8, place->root);
+	return 0;
+}
+
+static int serve(const struct options *o, struct run *run, struct gate *gate, const struct place *place)
+{
+	char **before = copy_environment(), *preload = preload_path();
+	struct gate_config config = {
+		.session = run->session,
+		.taken_back = taken_back,
+		.environment = before,
+		.in_user_namespace = place->user,
+		.verbose = o->run.verbose,
+	};
+	int status = 0, rc = gate_attach(gate, run->system, &config);
+	pid_t pid;
+
+	if (rc) {
+		rc = cli_error("cannot open the machine to clients: %s", strerror(-rc));
+		goto out;
+	}
+	if (!preload || access(preload, R_OK)) {
+		rc = cli_error("preload library %s: %s; build or install quipu again", preload ? preload : "", strerror(errno));
+		goto out;
+	}
+	pid = start_client(o, preload, place->sysfs[0] ? place->sysfs : NULL);
+	if (pid < 0) {
+		rc = cli_error("cannot start %s: %s", o->argv[0], strerror(errno));
+		goto out;
+	}
+	rc = gate_run(gate, pid, &status, &got_signal);
+	rc = rc ? cli_error("the machine stopped: %s", strerror(-rc))
+		: WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
+out:
+	free_environment(before);
+	free(preload);
+	return rc;
+}
+
+int cmd_exec(int argc, char **argv)
+{
+	struct place place = {0};
+	struct options o;
+	struct run run = {0};
+	struct gate *gate;
+	int rc = parse_options(&o, argc, argv);
+
+	if (rc)
+		return rc < 0 ? 0 : rc;
+	if (!o.no_ns) {
+		rc = tree_unshare(&place.user);
+		place.namespace = !rc;
+		if (rc)
+			cli_error("no mount namespace here (%s): only clients that follow SYSFS_PATH see the machine's files",
+				  strerror(-rc));
+	}
+	gate = gate_new();
+	if (!gate)
+		return cli_error("cannot make the client gate: %s", strerror(errno));
+	o.run.wake = gate_wake;
+	o.run.sigio = gate_sigio;
+	o.run.wake_arg = gate;
+	o.run.house = true;
+	rc = run_open(&run, &o.run, NULL);
+	if (!rc)
+		rc = show_tree(&run, &place);
+	if (!rc) {
+		catch_signals();
+		rc = serve(&o, &run, gate, &place);
+	}
+	gate_free(gate);
+	if (run.machine)
+		run_close(&run);
+	if (place.root[0])
+		tree_remove(place.root);
+	return rc;
+}

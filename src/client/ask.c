@@ -1,0 +1,675 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * What a client may ask of the machine: one function per request of protocol.h. Everything in a request is the
+ * client's and untrusted; errno are those of perf_event_open(2), read, ioctl and mmap (perf ABI sheet A4-A16).
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "client/gate_impl.h"
+
+#define PAGE	 4096u
+#define GRACE_NS UINT64_C(200000000) /* a client that reads after its program's end sees the program's time alone */
+#define IOC_NR(cmd) ((cmd) & 0xff)
+enum { NR_SET_OUTPUT = 5, NR_ID = 7 };
+
+/* ---- the machine's time ---- */
+
+/*
+ * While no program runs under the engine the machine's clock follows the host's, for a client that only watches. What
+ * passed before a program starts is not counted: a program's time does not depend on how long it took to start it.
+ */
+void ask_clock(struct gate *g)
+{
+	uint64_t now = gate_host_ns(), time, delta;
+
+	if (session_guests(g->session))
+		g->follow_from = now + GRACE_NS;
+	if (now <= g->follow_from)
+		return;
+	delta = now - g->follow_from;
+	g->follow_from = now;
+	time = quipu_system_time(g->system) + delta;
+	quipu_system_wake(g->system, 0, time);
+}
+
+/* An idle CPU's clock moves up to the machine's before its events are looked at or change. */
+static void sync_cpu(struct gate *g, const struct quipu_event *e)
+{
+	int cpu = quipu_event_cpu(e);
+
+	if (cpu < 0 || quipu_core_current(g->core, (unsigned)cpu))
+		return;
+	quipu_system_wake(g->system, (unsigned)cpu, quipu_system_time(g->system));
+}
+
+/* Everything that has happened so far is known, as far as it concerns @e (NULL: anything). */
+static void catch_up(struct gate *g, const struct quipu_event *e)
+{
+	session_serve(g->session);
+	if (session_guests(g->session))
+		session_refresh(g->session);
+	ask_clock(g);
+	if (e && !quipu_event_task(e))
+		sync_cpu(g, e);
+}
+
+/* ---- the board ---- */
+
+static int take_cell(struct gate *g, uint64_t id)
+{
+	for (unsigned i = 0; i < BOARD_CELLS; i++) {
+		unsigned n = (g->free_cell + i) % BOARD_CELLS;
+		struct board_cell *c = &g->board->cells[n];
+
+		if (c->id)
+			continue;
+		g->free_cell = n + 1;
+		c->flags = 0;
+		c->epoch = 0;
+		__atomic_store_n(&c->id, id, __ATOMIC_RELEASE);
+		return (int)n;
+	}
+	return -ENFILE;
+}
+
+static void write_cell(struct gate *g, const struct gate_event *e, const void *words, size_t len)
+{
+	struct board_cell *c = &g->board->cells[e->cell];
+
+	__atomic_store_n(&c->seq, c->seq + 1, __ATOMIC_RELAXED);
+	__atomic_thread_fence(__ATOMIC_RELEASE);
+	memcpy(c->words, words, len);
+	c->length = len;
+	c->epoch = g->board->epoch;
+	__atomic_store_n(&c->seq, c->seq + 1, __ATOMIC_RELEASE);
+}
+
+/* Does the count stand still until something happens? Not while anything runs, and not what the clock alone moves. */
+static bool stands(const struct gate *g, const struct quipu_event *e)
+{
+	if (session_guests(g->session))
+		return false;
+	return quipu_event_task(e) || quipu_event_state(e) < 0;
+}
+
+static void set_ring_flag(struct gate *g, const struct gate_event *e)
+{
+	uint32_t *flags = &g->board->cells[e->cell].flags;
+
+	if (e->ring)
+		__atomic_fetch_or(flags, BOARD_RING, __ATOMIC_SEQ_CST);
+	else
+		__atomic_fetch_and(flags, ~(uint32_t)BOARD_RING, __ATOMIC_SEQ_CST);
+}
+
+/* ---- events ---- */
+
+static void drop_ring(struct gate *g, struct gate_event *e)
+{
+	struct ring_memory *r = e->ring;
+
+	e->ring = NULL;
+	set_ring_flag(g, e);
+	if (!r || --r->refs)
+		return;
+	munmap(r->mem, r->bytes);
+	close(r->fd);
+	free(r);
+}
+
+static void take_ring(struct gate *g, struct gate_event *e, struct ring_memory *r)
+{
+	if (r)
+		r->refs++;
+	drop_ring(g, e);
+	e->ring = r;
+	set_ring_flag(g, e);
+}
+
+/* The last mapping is gone: the buffer leaves all its events, as in the core. */
+static void drop_everywhere(struct gate *g, const struct ring_memory *r)
+{
+	unsigned left = r->refs;
+
+	for (unsigned i = 0; i < EVENT_BUCKETS && left; i++)
+		for (struct gate_event *e = g->events[i]; e && left; e = e->chain)
+			if (e->ring == r) {
+				left--;
+				drop_ring(g, e);
+			}
+}
+
+static void forget(struct gate *g, struct gate_event *e)
+{
+	struct gate_event **at = &g->events[e->id % EVENT_BUCKETS];
+
+	while (*at != e)
+		at = &(*at)->chain;
+	*at = e->chain;
+	drop_ring(g, e);
+	__atomic_store_n(&g->board->cells[e->cell].id, 0, __ATOMIC_RELEASE);
+	gate_bury(g, &e->source);
+}
+
+static void unmap_event(struct gate *g, struct gate_event *e)
+{
+	struct ring_memory *r = e->ring;
+
+	if (!e->maps || !r)
+		return;
+	e->maps--;
+	quipu_event_unmap(e->event);
+	if (!e->maps && e->closed) {
+		r->refs++; /* keep it past forget */
+		forget(g, e);
+		r->refs--;
+	} else if (!e->maps) {
+		r->refs++;
+		drop_ring(g, e);
+		r->refs--;
+	}
+	if (--r->maps == 0 && r->refs) {
+		drop_everywhere(g, r);
+	} else if (!r->refs) {
+		munmap(r->mem, r->bytes);
+		close(r->fd);
+		free(r);
+	}
+}
+
+/* The last copy of the client's descriptor is closed. A mapping keeps the event, as it keeps a file. */
+void ask_event_hung_up(struct gate *g, struct gate_event *e)
+{
+	if (e->closed)
+		return;
+	catch_up(g, e->event);
+	e->closed = true;
+	quipu_event_close(e->event);
+	if (e->maps) {
+		close(e->source.fd);
+		e->source.fd = -1;
+	} else {
+		forget(g, e);
+	}
+	session_sync(g->session);
+	gate_changed(g);
+}
+
+void ask_client_left(struct gate *g, struct client *c)
+{
+	if (c->execing)
+		tasks_exec(g, c->who.pid);
+	for (size_t i = 0; i < c->nmaps; i++)
+		for (; c->maps[i].count; c->maps[i].count--) {
+			struct gate_event *e = gate_find(g, c->maps[i].event);
+
+			if (e)
+				unmap_event(g, e);
+		}
+	gate_changed(g);
+}
+
+/* ---- open ---- */
+
+static bool is_thread_of(pid_t tid, pid_t pid)
+{
+	char path[64];
+
+	if (tid == pid)
+		return true;
+	snprintf(path, sizeof(path), "/proc/%d/task/%d", (int)pid, (int)tid);
+	return !access(path, F_OK);
+}
+
+static int refuse_signal(struct gate *g, quipu_signal signal)
+{
+	char buf[32];
+
+	quipu_core_reason(g->core, "a program that runs already does not count %s: what is counted is fixed when a program "
+			  "starts; start it again, with this event open", quipu_signal_name(signal, buf, sizeof(buf)));
+	return -EOPNOTSUPP;
+}
+
+/* The engine must count what the event is made of, in programs that start later and in those it is opened on. */
+static int require(struct gate *g, struct quipu_event *e)
+{
+	struct quipu_pmu *pmu = quipu_event_pmu(e);
+	const struct quipu_task *task = quipu_event_task(e);
+	bool filtered = false;
+	quipu_signal signal = pmu->signal ? pmu->signal(e, &filtered) : QUIPU_SIGNAL_NONE;
+
+	if (quipu_event_attr(e)->sample_type & PERF_SAMPLE_CALLCHAIN)
+		session_want_stack(g->session);
+	if (signal == QUIPU_SIGNAL_NONE || !session_counts(quipu_system_machine(g->system), signal))
+		return 0;
+	if (session_require(g->session, signal)) {
+		quipu_core_reason(g->core, "too many different events in one session: the engine has no counter left for this one");
+		return -EOPNOTSUPP;
+	}
+	if ((!task || tasks_is_guest(g, task)) && session_lacks(g->session, signal))
+		return refuse_signal(g, signal);
+	return 0;
+}
+
+/* The two ends of its descriptor: the machine's is named, the client's is returned. */
+static int make_descriptor(struct gate *g, struct gate_event *e)
+{
+	struct sockaddr_un address;
+	char name[GATE_NAME_MAX];
+	socklen_t len;
+	int ends[2], err;
+
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, ends))
+		return -errno;
+	gate_event_name(name, getpid(), e->id);
+	len = gate_address(&address, name);
+	/* A client's copy starts out as perf_event_open's does: blocking. */
+	if (fcntl(ends[1], F_SETFL, O_RDWR) || bind(ends[0], (struct sockaddr *)&address, len))
+		err = -errno;
+	else
+		err = gate_watch(g, &e->source, SOURCE_EVENT, ends[0]);
+	if (!err) {
+		struct epoll_event ev = {.events = EPOLLRDHUP, .data.ptr = &e->source};
+
+		/* What a client writes into it is not read: only its end counts. */
+		err = epoll_ctl(g->epoll, EPOLL_CTL_MOD, ends[0], &ev) ? -errno : 0;
+	}
+	if (!err)
+		return ends[1];
+	close(ends[0]);
+	close(ends[1]);
+	return err;
+}
+
+static int adopt_event(struct gate *g, struct quipu_event *event, struct gate_event **out)
+{
+	struct gate_event *e = calloc(1, sizeof(*e));
+	int cell, fd;
+
+	if (!e)
+		return -ENOMEM;
+	e->event = event;
+	e->id = quipu_event_id(event);
+	cell = take_cell(g, e->id);
+	if (cell < 0) {
+		free(e);
+		return cell;
+	}
+	e->cell = (unsigned)cell;
+	fd = make_descriptor(g, e);
+	if (fd < 0) {
+		g->board->cells[cell].id = 0;
+		free(e);
+		return fd;
+	}
+	e->chain = g->events[e->id % EVENT_BUCKETS];
+	g->events[e->id % EVENT_BUCKETS] = e;
+	*out = e;
+	return fd;
+}
+
+static void ask_open(struct gate *g, struct client *c, const struct gate_request *q, size_t payload, struct answer *a)
+{
+	struct quipu_caller who = c->who;
+	struct quipu_event *group = NULL, *event;
+	struct gate_event *leader = NULL, *e;
+	pid_t pid = (pid_t)q->args[0];
+	int rc;
+
+	who.tid = is_thread_of((pid_t)q->tid, who.pid) ? (pid_t)q->tid : who.pid;
+	if (q->args[2] && q->args[2] != GATE_FOREIGN)
+		leader = gate_find(g, q->args[2]);
+	if (q->args[2])
+		group = leader && !leader->closed ? leader->event : QUIPU_EVENT_FOREIGN;
+	catch_up(g, group && group != QUIPU_EVENT_FOREIGN ? group : NULL);
+	if (pid != -1 && !(q->args[3] & PERF_FLAG_PID_CGROUP))
+		tasks_find(g, pid ? pid : who.tid);
+	rc = quipu_event_open(g->core, &who, payload ? g->payload : NULL, payload, pid, (int)q->args[1], group,
+			      (unsigned long)q->args[3], &a->reply.size_back, &event);
+	if (rc) {
+		a->reply.result = rc;
+		return;
+	}
+	rc = require(g, event);
+	if (!rc)
+		rc = adopt_event(g, event, &e);
+	if (rc < 0) {
+		quipu_event_close(event);
+		a->reply.result = rc;
+		return;
+	}
+	if (!quipu_event_task(event))
+		sync_cpu(g, event);
+	if (q->args[3] & PERF_FLAG_FD_OUTPUT && leader)
+		take_ring(g, e, leader->ring);
+	a->fd = rc;
+	a->reply.values[0] = e->id;
+	a->reply.values[1] = e->cell;
+}
+
+/* ---- the rest ---- */
+
+static void ask_hello(struct gate *g, struct client *c, const struct gate_request *q, struct answer *a)
+{
+	if (q->args[0] != GATE_VERSION) {
+		a->reply.result = -EPROTO;
+		return;
+	}
+	c->hello = true;
+	a->fd = g->board_fd;
+	a->reply.values[0] = g->ncpus;
+}
+
+static void ask_read(struct gate *g, struct gate_event *e, const struct gate_request *q, struct answer *a)
+{
+	uint64_t length = q->args[0] < GATE_READ ? q->args[0] : GATE_READ;
+	ssize_t n;
+
+	catch_up(g, e->event);
+	n = quipu_event_read(e->event, g->answer, length);
+	a->reply.result = n;
+	if (n <= 0)
+		return;
+	a->reply.length = (uint32_t)n;
+	if (!(quipu_event_attr(e->event)->read_format & PERF_FORMAT_GROUP) && (size_t)n <= 8 * BOARD_WORDS &&
+	    stands(g, e->event))
+		write_cell(g, e, g->answer, (size_t)n);
+}
+
+static int set_output(struct gate *g, struct gate_event *e, uint64_t id)
+{
+	struct gate_event *to = id && id != GATE_FOREIGN ? gate_find(g, id) : NULL;
+	int rc;
+
+	if (id && (!to || to->closed))
+		return -EBADF;
+	rc = quipu_event_set_output(e->event, to ? to->event : NULL);
+	if (!rc)
+		take_ring(g, e, to ? to->ring : NULL);
+	return rc;
+}
+
+static void ask_ioctl(struct gate *g, struct gate_event *e, const struct gate_request *q, struct answer *a)
+{
+	unsigned long cmd = (unsigned long)q->args[0];
+
+	catch_up(g, e->event);
+	if (IOC_NR(cmd) == NR_ID)
+		a->reply.values[0] = e->id;
+	else if (IOC_NR(cmd) == NR_SET_OUTPUT)
+		a->reply.result = set_output(g, e, q->args[1]);
+	else
+		a->reply.result = quipu_event_ioctl(e->event, cmd, q->args[1]);
+	session_sync(g->session);
+}
+
+static struct ring_memory *make_ring(size_t bytes, int *err)
+{
+	struct ring_memory *r = calloc(1, sizeof(*r));
+
+	*err = -ENOMEM;
+	if (!r)
+		return NULL;
+	r->bytes = bytes;
+	r->fd = memfd_create("quipu-ring", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+	if (r->fd < 0) {
+		*err = -errno;
+		free(r);
+		return NULL;
+	}
+	r->mem = MAP_FAILED;
+	if (!ftruncate(r->fd, (off_t)bytes) && !fcntl(r->fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW))
+		r->mem = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, r->fd, 0);
+	if (r->mem != MAP_FAILED)
+		return r;
+	close(r->fd);
+	free(r);
+	return NULL;
+}
+
+static int remember_map(struct client *c, uint64_t id)
+{
+	struct client_map *m;
+
+	for (size_t i = 0; i < c->nmaps; i++)
+		if (c->maps[i].event == id || !c->maps[i].count) {
+			c->maps[i].event = id;
+			c->maps[i].count++;
+			return 0;
+		}
+	m = realloc(c->maps, (c->nmaps + 1) * sizeof(*m));
+	if (!m)
+		return -ENOMEM;
+	c->maps = m;
+	m[c->nmaps++] = (struct client_map){.event = id, .count = 1};
+	return 0;
+}
+
+static bool forget_map(struct client *c, uint64_t id)
+{
+	for (size_t i = 0; i < c->nmaps; i++)
+		if (c->maps[i].event == id && c->maps[i].count) {
+			c->maps[i].count--;
+			return true;
+		}
+	return false;
+}
+
+static int map_event(struct gate *g, struct client *c, struct gate_event *e, uint64_t bytes, bool writable)
+{
+	struct ring_memory *r = e->ring;
+	struct rlimit limit;
+	int rc;
+
+	if (!bytes || bytes % PAGE || bytes > (uint64_t)INT_MAX)
+		return -EINVAL;
+	if (!r)
+		r = make_ring(bytes, &rc);
+	if (!r)
+		return rc;
+	c->who.memlock = prlimit(c->who.pid, RLIMIT_MEMLOCK, NULL, &limit) ? 0 : limit.rlim_cur;
+	rc = quipu_event_map(e->event, &c->who, r->mem, bytes / PAGE - 1, writable);
+	if (!rc)
+		rc = remember_map(c, e->id);
+	if (rc) {
+		if (!e->ring) {
+			munmap(r->mem, r->bytes);
+			close(r->fd);
+			free(r);
+		}
+		return rc;
+	}
+	if (!e->ring)
+		take_ring(g, e, r);
+	r->maps++;
+	e->maps++;
+	return 0;
+}
+
+static void ask_mmap(struct gate *g, struct client *c, struct gate_event *e, const struct gate_request *q,
+		     struct answer *a)
+{
+	catch_up(g, e->event);
+	a->reply.result = q->args[2] ? -EINVAL : map_event(g, c, e, q->args[0], q->args[1]);
+	if (!a->reply.result)
+		a->fd = e->ring->fd;
+}
+
+static void ask_munmap(struct gate *g, struct client *c, const struct gate_request *q, struct answer *a)
+{
+	struct gate_event *e = gate_find(g, q->event);
+
+	if (!e || !forget_map(c, q->event)) {
+		a->reply.result = -EINVAL;
+		return;
+	}
+	catch_up(g, e->event);
+	unmap_event(g, e);
+	session_sync(g->session);
+}
+
+static void ask_reason(struct gate *g, struct client *c, struct answer *a)
+{
+	a->reply.length = (uint32_t)strlen(c->reason) + 1;
+	memcpy(g->answer, c->reason, a->reply.length);
+}
+
+/* ---- exec ---- */
+
+static const char *value_of(char *const *environment, const char *name)
+{
+	size_t n = strlen(name);
+
+	for (; environment && *environment; environment++)
+		if (!strncmp(*environment, name, n) && (*environment)[n] == '=')
+			return *environment;
+	return NULL;
+}
+
+/* Appends a string; false when it does not fit. */
+static bool put(struct gate *g, struct answer *a, const char *text)
+{
+	size_t n = strlen(text) + 1;
+
+	if (a->reply.length + n > GATE_PAYLOAD)
+		return false;
+	memcpy(g->answer + a->reply.length, text, n);
+	a->reply.length += (uint32_t)n;
+	return true;
+}
+
+static int put_command(struct gate *g, struct answer *a, char **words, size_t n)
+{
+	bool fits = true;
+
+	for (size_t i = 0; i < n; i++)
+		fits = fits && put(g, a, words[i]);
+	for (const char *const *t = g->config.taken_back; *t; t++) {
+		const char *was = value_of(g->config.environment, *t);
+
+		fits = fits && put(g, a, was ? was : *t);
+	}
+	a->reply.values[0] = n;
+	return fits ? 1 : -E2BIG;
+}
+
+static void ask_exec(struct gate *g, struct client *c, size_t payload, struct answer *a)
+{
+	const char *path = (const char *)g->payload, *argv0;
+	struct session_error err = {{0}};
+	char **words;
+	size_t n = strnlen(path, payload), nwords;
+	int rc;
+
+	argv0 = path + n + 1;
+	if (n >= payload || strnlen(argv0, payload - n - 1) >= payload - n - 1) {
+		a->reply.result = -EINVAL;
+		return;
+	}
+	rc = session_command(g->session, path, argv0, &words, &nwords, &err);
+	if (!rc) {
+		a->reply.result = put_command(g, a, words, nwords);
+		free(words[2]);
+		free(words);
+		return;
+	}
+	c->execing = rc == -ENOEXEC;
+	a->reply.result = rc == -ENOEXEC ? 0 : rc;
+	if (!c->execing)
+		snprintf(c->reason, sizeof(c->reason), "%s", err.text);
+}
+
+/* ---- who asks what ---- */
+
+static void ask_of_event(struct gate *g, struct client *c, const struct gate_request *q, struct answer *a)
+{
+	struct gate_event *e = gate_find(g, q->event);
+
+	if (!e || e->closed) {
+		a->reply.result = -EBADF;
+		return;
+	}
+	switch (q->op) {
+	case GATE_LOOKUP:
+		a->reply.values[0] = e->id;
+		a->reply.values[1] = e->cell;
+		break;
+	case GATE_READ_EVENT:
+		ask_read(g, e, q, a);
+		break;
+	case GATE_IOCTL:
+		ask_ioctl(g, e, q, a);
+		break;
+	case GATE_MMAP:
+		ask_mmap(g, c, e, q, a);
+		break;
+	case GATE_ASYNC:
+		e->async = q->args[0];
+		quipu_event_set_async(e->event, e->async);
+		session_sync(g->session);
+		break;
+	case GATE_POLL:
+		a->reply.result = quipu_event_poll(e->event);
+		break;
+	}
+}
+
+/* Requests after which what the board says still stands. */
+static bool changes_nothing(uint32_t op)
+{
+	return op == GATE_HELLO || op == GATE_LOOKUP || op == GATE_READ_EVENT || op == GATE_REASON || op == GATE_POLL;
+}
+
+void ask(struct gate *g, struct client *c, const struct gate_request *q, size_t payload, struct answer *a)
+{
+	if (!changes_nothing(q->op))
+		gate_changed(g);
+	switch (q->op) {
+	case GATE_HELLO:
+		ask_hello(g, c, q, a);
+		break;
+	case GATE_OPEN:
+		ask_open(g, c, q, payload, a);
+		break;
+	case GATE_LOOKUP:
+	case GATE_READ_EVENT:
+	case GATE_IOCTL:
+	case GATE_MMAP:
+	case GATE_ASYNC:
+	case GATE_POLL:
+		ask_of_event(g, c, q, a);
+		break;
+	case GATE_MUNMAP:
+		ask_munmap(g, c, q, a);
+		break;
+	case GATE_PRCTL:
+		catch_up(g, NULL);
+		quipu_core_prctl(g->core, is_thread_of((pid_t)q->tid, c->who.pid) ? (pid_t)q->tid : c->who.pid, q->args[0]);
+		session_sync(g->session);
+		break;
+	case GATE_EXEC:
+		ask_exec(g, c, payload, a);
+		return;
+	case GATE_EXEC_FAILED:
+		c->execing = false;
+		break;
+	case GATE_REASON:
+		ask_reason(g, c, a);
+		return;
+	default:
+		a->reply.result = -ENOSYS;
+	}
+	if (a->reply.result < 0)
+		snprintf(c->reason, sizeof(c->reason), "%s", quipu_core_last_reason(g->core));
+}

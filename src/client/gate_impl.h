@@ -1,0 +1,119 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* What the files of the client gate share. */
+#ifndef QUIPU_CLIENT_GATE_IMPL_H
+#define QUIPU_CLIENT_GATE_IMPL_H
+
+#include <time.h>
+
+#include "client/gate.h"
+#include "client/protocol.h"
+
+/* What the event loop waits on. */
+enum source_kind { SOURCE_LISTENER, SOURCE_BELL, SOURCE_CHILDREN, SOURCE_CLIENT, SOURCE_EVENT, SOURCE_TASK };
+
+struct source {
+	enum source_kind kind;
+	int fd;
+	bool dead;	     /* closed within this round of the loop */
+	struct source *next; /* of the dead */
+};
+
+/* The memory of a buffer; the core writes, clients map it. */
+struct ring_memory {
+	int fd;
+	void *mem;
+	size_t bytes;
+	unsigned maps; /* of all events */
+	unsigned refs; /* events that name it */
+};
+
+/* An event and the machine's end of its descriptor. */
+struct gate_event {
+	struct source source;
+	struct quipu_event *event;
+	uint64_t id;
+	unsigned cell;
+	struct ring_memory *ring;
+	unsigned maps;
+	bool async, closed;
+	struct gate_event *chain; /* of the table by id */
+};
+
+struct client_map {
+	uint64_t event;
+	unsigned count;
+};
+
+/* A connection. */
+struct client {
+	struct source source;
+	struct quipu_caller who;
+	bool hello;
+	bool execing; /* announced the exec of a program that runs natively */
+	struct client_map *maps;
+	size_t nmaps;
+	char reason[512];
+	struct client *prev, *next;
+};
+
+/* A process or thread of the host that events were opened on, or that descends from one. */
+struct host_task {
+	struct source source; /* its pidfd */
+	pid_t tid;
+	struct host_task *next;
+};
+
+#define EVENT_BUCKETS 4096u
+
+struct gate {
+	struct gate_config config;
+	struct quipu_system *system;
+	struct quipu_core *core;
+	struct session *session;
+	unsigned ncpus;
+	int epoll;
+	struct source listener, bell, children;
+	struct source *dead;
+	struct client *clients;
+	struct gate_event *events[EVENT_BUCKETS];
+	struct host_task *tasks;
+	struct board *board;
+	int board_fd;
+	unsigned free_cell; /* where to look for a free one */
+	uint64_t follow_from; /* ns of the host's clock from which an idle machine's time follows it */
+	uint8_t *payload; /* GATE_PAYLOAD, of the request */
+	uint8_t *answer;  /* GATE_PAYLOAD, of the reply */
+};
+
+/* A reply in the making. */
+struct answer {
+	struct gate_reply reply;
+	int fd; /* to pass, -1; not owned */
+};
+
+/* server.c */
+int gate_watch(struct gate *, struct source *, enum source_kind, int fd);
+/* Close it; its memory is freed (@source is the object's first member) when the loop's round is over. */
+void gate_bury(struct gate *, struct source *);
+/* Something has changed: what the board says of any event stands no longer. */
+void gate_changed(struct gate *);
+struct gate_event *gate_find(const struct gate *, uint64_t id);
+uint64_t gate_host_ns(void);
+
+/* ask.c */
+void ask(struct gate *, struct client *, const struct gate_request *, size_t payload, struct answer *);
+void ask_event_hung_up(struct gate *, struct gate_event *);
+void ask_client_left(struct gate *, struct client *);
+/* The machine's time follows the host's while nothing runs. */
+void ask_clock(struct gate *);
+
+/* tasks.c */
+struct quipu_task *tasks_find(struct gate *, pid_t tid);
+struct quipu_task *tasks_started(void *gate, pid_t pid, const char *comm);
+void tasks_ended(struct gate *, struct host_task *);
+/* A process has replaced its program by one that runs natively. */
+void tasks_exec(struct gate *, pid_t pid);
+void tasks_guest_ended(void *gate, pid_t pid);
+bool tasks_is_guest(const struct gate *, const struct quipu_task *);
+
+#endif

@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * What a client's preload library and the machine say to each other. perf ABI sheet D4 ("Client protocol"), C3.
+ *
+ * A connection is SOCK_SEQPACKET, one per client process, to the abstract name of gate_name(). The client sends one
+ * request, the machine answers with one reply; replies come in order. Both are of one host: no byte order, no versions
+ * of layout beyond GATE_VERSION. Every word of a request is checked by the machine; the client trusts the machine.
+ *
+ * An event's descriptor is the client's end of a SEQPACKET pair whose other end the machine binds to
+ * gate_event_name(): getpeername(2) tells in any process which event it is. The machine sends one-byte tokens through
+ * it: a wake-up, or with O_ASYNC an overflow. The end of the client's last copy is the end of the event.
+ *
+ * The board is a page of the machine's that every client maps for reading: what an event would answer to read(2), as
+ * long as nothing has happened since (struct board_cell).
+ */
+#ifndef QUIPU_CLIENT_PROTOCOL_H
+#define QUIPU_CLIENT_PROTOCOL_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+
+#define GATE_VERSION 1u
+#define GATE_ENV     "QUIPU_GATE" /* the machine's process id */
+#define GATE_PAYLOAD 65536u	  /* most bytes behind a request or a reply */
+#define GATE_ATTR    4096u
+#define GATE_READ    16384u
+#define GATE_FOREIGN UINT64_MAX /* group: a descriptor that is no event */
+
+enum gate_op {
+	GATE_HELLO = 1,	  /* args[0] GATE_VERSION. values: machine's CPUs; descriptor: the board */
+	GATE_OPEN,	  /* args: pid, cpu, group's id or 0 or GATE_FOREIGN, flags; payload: the readable part of the attr.
+			   * values: id, cell; descriptor: the event */
+	GATE_LOOKUP,	  /* event. values: id, cell */
+	GATE_READ_EVENT,  /* event, args: length. result: bytes; payload */
+	GATE_IOCTL,	  /* event, args: command, value (SET_OUTPUT: id, 0 for -1, GATE_FOREIGN). values: id for ID */
+	GATE_MMAP,	  /* event, args: length in bytes, writable, offset in bytes. descriptor: the ring */
+	GATE_MUNMAP,	  /* event */
+	GATE_PRCTL,	  /* args: 1 enable, 0 disable */
+	GATE_ASYNC,	  /* event, args: 1 on, 0 off */
+	GATE_POLL,	  /* event. result: bits of poll(2) */
+	GATE_EXEC,	  /* payload: path NUL argv[0] NUL. result: 1 run it as the payload says, 0 as it is.
+			   * values: words of the command; payload: the words, then changes of the environment ("NAME=value"
+			   * or "NAME" to take away), each ending in NUL */
+	GATE_EXEC_FAILED, /* the exec that was announced on this connection did not happen */
+	GATE_REASON,	  /* payload: why the last request of this connection was refused, text */
+	GATE_OPS
+};
+
+struct gate_request {
+	uint32_t op;
+	uint32_t tid; /* of the caller */
+	uint64_t event;
+	uint64_t args[6];
+};
+
+struct gate_reply {
+	int64_t result;	    /* 0 or more, or a negative errno */
+	uint32_t size_back; /* E2BIG: what goes into attr.size */
+	uint32_t length;    /* of the payload */
+	uint64_t values[4];
+};
+
+#define BOARD_CELLS  65536u
+#define BOARD_WORDS  5u
+#define BOARD_HEADER 4096u
+
+enum board_flag {
+	BOARD_RING = 1u << 0, /* it has a buffer */
+	BOARD_HUP = 1u << 1,  /* its task is gone: POLLHUP */
+};
+
+/* One event. All words are the machine's. */
+struct board_cell {
+	uint32_t seq; /* odd while the cell changes */
+	uint32_t flags;
+	uint64_t id; /* 0: free */
+	uint64_t epoch;	 /* the words stand as long as this is the board's; 0: never */
+	uint64_t length; /* of what read(2) gives */
+	uint64_t words[BOARD_WORDS];
+	uint64_t pad[7];
+};
+_Static_assert(sizeof(struct board_cell) == 128, "cell stride");
+
+struct board {
+	uint64_t epoch; /* grows when anything happens in the machine */
+	uint8_t pad[BOARD_HEADER - 8];
+	struct board_cell cells[BOARD_CELLS];
+};
+
+static inline socklen_t gate_address(struct sockaddr_un *a, const char *name)
+{
+	size_t n = strlen(name);
+
+	memset(a, 0, sizeof(*a));
+	a->sun_family = AF_UNIX;
+	memcpy(a->sun_path + 1, name, n); /* abstract: a NUL in front, none behind */
+	return (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + n);
+}
+
+#define GATE_NAME_MAX 64
+
+static inline void gate_name(char name[GATE_NAME_MAX], long machine)
+{
+	snprintf(name, GATE_NAME_MAX, "quipu/%ld/gate", machine);
+}
+
+static inline void gate_event_name(char name[GATE_NAME_MAX], long machine, uint64_t id)
+{
+	snprintf(name, GATE_NAME_MAX, "quipu/%ld/ev/%llu", machine, (unsigned long long)id);
+}
+
+#endif

@@ -1,0 +1,453 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The machine's event loop while clients are served: connections, descriptors of events, the engine's bell, processes.
+ * One thread; everything it calls returns at once. perf ABI sheet D4. What a request means is ask.c.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/mman.h>
+#include <sys/pidfd.h>
+#include <sys/prctl.h>
+#include <sys/signalfd.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "client/gate_impl.h"
+
+#define ROUND 64 /* sources served between two waits */
+
+uint64_t gate_host_ns(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
+/* ---- sources ---- */
+
+int gate_watch(struct gate *g, struct source *s, enum source_kind kind, int fd)
+{
+	struct epoll_event ev = {.events = EPOLLIN, .data.ptr = s};
+
+	s->kind = kind;
+	s->fd = fd;
+	return epoll_ctl(g->epoll, EPOLL_CTL_ADD, fd, &ev) ? -errno : 0;
+}
+
+void gate_bury(struct gate *g, struct source *s)
+{
+	if (s->dead)
+		return;
+	if (s->fd >= 0)
+		close(s->fd); /* leaves the epoll set by itself: no other descriptor names it */
+	s->fd = -1;
+	s->dead = true;
+	s->next = g->dead;
+	g->dead = s;
+}
+
+static void free_dead(struct gate *g)
+{
+	while (g->dead) {
+		struct source *s = g->dead;
+
+		g->dead = s->next;
+		free(s);
+	}
+}
+
+struct gate_event *gate_find(const struct gate *g, uint64_t id)
+{
+	struct gate_event *e = g->events[id % EVENT_BUCKETS];
+
+	while (e && e->id != id)
+		e = e->chain;
+	return e;
+}
+
+void gate_changed(struct gate *g)
+{
+	__atomic_store_n(&g->board->epoch, g->board->epoch + 1, __ATOMIC_RELEASE);
+}
+
+/* ---- what the core says of an event ---- */
+
+static void send_token(struct gate_event *e)
+{
+	/* One that does not fit is not missed: the reader has not seen the ones before. */
+	if (e && e->source.fd >= 0)
+		send(e->source.fd, "", 1, MSG_DONTWAIT | MSG_NOSIGNAL);
+}
+
+static void set_flag(struct gate *g, struct gate_event *e, uint32_t flag)
+{
+	__atomic_fetch_or(&g->board->cells[e->cell].flags, flag, __ATOMIC_SEQ_CST);
+}
+
+/* With O_ASYNC each token is a signal, and only overflows signal: those come through gate_sigio. */
+void gate_wake(void *arg, struct quipu_event *event, unsigned bits)
+{
+	struct gate *g = arg;
+	struct gate_event *e = gate_find(g, quipu_event_id(event));
+
+	if (!e)
+		return;
+	if (bits & EPOLLHUP)
+		set_flag(g, e, BOARD_HUP);
+	if (!e->async || (bits & EPOLLHUP))
+		send_token(e);
+}
+
+void gate_sigio(void *arg, struct quipu_event *event, int code)
+{
+	(void)code;
+	send_token(gate_find(arg, quipu_event_id(event)));
+}
+
+/* ---- clients ---- */
+
+/* The capabilities that matter, of a process of our own user (or root's). */
+static uint64_t effective_capabilities(pid_t pid)
+{
+	unsigned long long caps = 0;
+	char path[64], line[256];
+	FILE *f;
+
+	snprintf(path, sizeof(path), "/proc/%d/status", (int)pid);
+	f = fopen(path, "re");
+	while (f && fgets(line, sizeof(line), f))
+		if (sscanf(line, "CapEff: %llx", &caps) == 1)
+			break;
+	if (f)
+		fclose(f);
+	return caps;
+}
+
+#define CAPABILITY(n) (UINT64_C(1) << (n))
+#define ADMIN	      CAPABILITY(21) /* CAP_SYS_ADMIN */
+#define PERFMON	      CAPABILITY(38)
+#define IPC_LOCK      CAPABILITY(14)
+
+static int identify(struct gate *g, struct client *c)
+{
+	struct ucred cred;
+	socklen_t len = sizeof(cred);
+	bool trusted = !g->config.in_user_namespace || g->config.root;
+	uint64_t caps;
+
+	if (getsockopt(c->source.fd, SOL_SOCKET, SO_PEERCRED, &cred, &len))
+		return -errno;
+	if (cred.uid != geteuid() && cred.uid != 0)
+		return -EPERM; /* abstract names are open to every user of the host; the machine is its user's own */
+	caps = trusted ? effective_capabilities(cred.pid) : 0;
+	c->who = (struct quipu_caller){
+		.pid = cred.pid,
+		.tid = cred.pid,
+		.uid = cred.uid,
+		.perfmon = caps & (ADMIN | PERFMON),
+		.ipc_lock = caps & IPC_LOCK,
+	};
+	return 0;
+}
+
+static void remove_client(struct gate *g, struct client *c)
+{
+	ask_client_left(g, c);
+	if (c->prev)
+		c->prev->next = c->next;
+	else
+		g->clients = c->next;
+	if (c->next)
+		c->next->prev = c->prev;
+	free(c->maps);
+	c->maps = NULL;
+	gate_bury(g, &c->source);
+}
+
+static void accept_client(struct gate *g)
+{
+	int fd = accept4(g->listener.fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+	struct client *c;
+
+	if (fd < 0)
+		return;
+	c = calloc(1, sizeof(*c));
+	if (!c || gate_watch(g, &c->source, SOURCE_CLIENT, fd)) {
+		close(fd);
+		free(c);
+		return;
+	}
+	c->next = g->clients;
+	if (c->next)
+		c->next->prev = c;
+	g->clients = c;
+	if (identify(g, c))
+		remove_client(g, c);
+}
+
+static bool send_answer(struct client *c, const struct answer *a, const void *payload)
+{
+	union {
+		char bytes[CMSG_SPACE(sizeof(int))];
+		struct cmsghdr align;
+	} control = {0};
+	struct iovec iov[2] = {
+		{.iov_base = (void *)&a->reply, .iov_len = sizeof(a->reply)},
+		{.iov_base = (void *)payload, .iov_len = a->reply.length},
+	};
+	struct msghdr msg = {.msg_iov = iov, .msg_iovlen = 2};
+
+	if (a->fd >= 0) {
+		struct cmsghdr *h;
+
+		msg.msg_control = control.bytes;
+		msg.msg_controllen = sizeof(control.bytes);
+		h = CMSG_FIRSTHDR(&msg);
+		h->cmsg_level = SOL_SOCKET;
+		h->cmsg_type = SCM_RIGHTS;
+		h->cmsg_len = CMSG_LEN(sizeof(int));
+		memcpy(CMSG_DATA(h), &a->fd, sizeof(int));
+	}
+	return sendmsg(c->source.fd, &msg, MSG_DONTWAIT | MSG_NOSIGNAL) >= 0;
+}
+
+/* One request. A client that breaks the protocol, or does not take its answers, is let go. */
+static void hear_client(struct gate *g, struct client *c)
+{
+	struct gate_request request;
+	struct answer answer = {.fd = -1};
+	struct iovec iov[2] = {
+		{.iov_base = &request, .iov_len = sizeof(request)},
+		{.iov_base = g->payload, .iov_len = GATE_PAYLOAD},
+	};
+	struct msghdr msg = {.msg_iov = iov, .msg_iovlen = 2};
+	ssize_t n = recvmsg(c->source.fd, &msg, MSG_DONTWAIT);
+	int opened;
+
+	if (n < 0 && (errno == EAGAIN || errno == EINTR))
+		return;
+	if (n < (ssize_t)sizeof(request) || (msg.msg_flags & MSG_TRUNC)) {
+		remove_client(g, c);
+		return;
+	}
+	ask(g, c, &request, (size_t)n - sizeof(request), &answer);
+	opened = request.op == GATE_OPEN ? answer.fd : -1;
+	if (!send_answer(c, &answer, g->answer))
+		remove_client(g, c);
+	if (opened >= 0)
+		close(opened); /* the client has it now, or it hangs up and the event ends */
+}
+
+/* ---- the loop ---- */
+
+static void reap(struct gate *g, pid_t child, int *status, bool *over)
+{
+	struct signalfd_siginfo info;
+	int s;
+
+	while (read(g->children.fd, &info, sizeof(info)) == (ssize_t)sizeof(info))
+		;
+	for (;;) {
+		pid_t pid = waitpid(-1, &s, WNOHANG);
+
+		if (pid == child)
+			*status = s;
+		if (pid < 0 && errno == ECHILD)
+			*over = true;
+		if (pid <= 0)
+			return;
+	}
+}
+
+static void serve(struct gate *g, struct source *s)
+{
+	switch (s->kind) {
+	case SOURCE_LISTENER:
+		accept_client(g);
+		break;
+	case SOURCE_BELL:
+		if (session_serve(g->session))
+			gate_changed(g);
+		break;
+	case SOURCE_CLIENT:
+		hear_client(g, (struct client *)s);
+		break;
+	case SOURCE_EVENT:
+		ask_event_hung_up(g, (struct gate_event *)s);
+		break;
+	case SOURCE_TASK:
+		tasks_ended(g, (struct host_task *)s);
+		break;
+	case SOURCE_CHILDREN:
+		break;
+	}
+}
+
+/*
+ * Closing before asking: a client that closed an event and then asks for something finds its counter free, for both are
+ * in this round, and hang-ups go first.
+ */
+static void serve_round(struct gate *g, struct epoll_event *ev, int n)
+{
+	for (int pass = 0; pass < 2; pass++)
+		for (int i = 0; i < n; i++) {
+			struct source *s = ev[i].data.ptr;
+
+			if (!s->dead && (s->kind == SOURCE_EVENT) == !pass)
+				serve(g, s);
+		}
+	free_dead(g);
+}
+
+static int watch_children(struct gate *g)
+{
+	sigset_t set;
+	int fd;
+
+	prctl(PR_SET_CHILD_SUBREAPER, 1);
+	sigemptyset(&set);
+	sigaddset(&set, SIGCHLD);
+	sigprocmask(SIG_BLOCK, &set, NULL);
+	fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+	if (fd < 0)
+		return -errno;
+	return gate_watch(g, &g->children, SOURCE_CHILDREN, fd);
+}
+
+int gate_run(struct gate *g, pid_t child, int *status, volatile int *stop)
+{
+	struct epoll_event ev[ROUND];
+	bool over = false;
+
+	reap(g, child, status, &over);
+	while (!over) {
+		int n = epoll_wait(g->epoll, ev, ROUND, -1);
+
+		if (n < 0 && errno != EINTR)
+			return -errno;
+		if (stop && *stop) {
+			kill(child, *stop);
+			*stop = 0;
+		}
+		for (int i = 0; i < n; i++)
+			if (ev[i].data.ptr == &g->children)
+				reap(g, child, status, &over);
+		serve_round(g, ev, n < 0 ? 0 : n);
+	}
+	session_serve(g->session);
+	return 0;
+}
+
+/* ---- life ---- */
+
+static int make_board(struct gate *g)
+{
+	g->board_fd = memfd_create("quipu-board", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+	if (g->board_fd < 0 || ftruncate(g->board_fd, sizeof(struct board)))
+		return -errno;
+	g->board = mmap(NULL, sizeof(struct board), PROT_READ | PROT_WRITE, MAP_SHARED, g->board_fd, 0);
+	if (g->board == MAP_FAILED)
+		return -errno;
+	g->board->epoch = 1;
+	/* Ours stays writable; what clients map from now on is not. */
+	return fcntl(g->board_fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_FUTURE_WRITE) ? -errno : 0;
+}
+
+static int listen_for_clients(struct gate *g)
+{
+	struct sockaddr_un address;
+	char name[GATE_NAME_MAX];
+	socklen_t len;
+	int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+
+	if (fd < 0)
+		return -errno;
+	gate_name(name, getpid());
+	len = gate_address(&address, name);
+	if (bind(fd, (struct sockaddr *)&address, len) || listen(fd, SOMAXCONN)) {
+		int err = -errno;
+
+		close(fd);
+		return err;
+	}
+	return gate_watch(g, &g->listener, SOURCE_LISTENER, fd);
+}
+
+struct gate *gate_new(void)
+{
+	struct gate *g = calloc(1, sizeof(*g));
+
+	if (!g)
+		return NULL;
+	g->listener.fd = g->bell.fd = g->children.fd = g->board_fd = -1;
+	g->payload = malloc(GATE_PAYLOAD);
+	g->answer = malloc(GATE_PAYLOAD);
+	g->epoll = epoll_create1(EPOLL_CLOEXEC);
+	if (!g->payload || !g->answer || g->epoll < 0 || make_board(g) || watch_children(g)) {
+		gate_free(g);
+		return NULL;
+	}
+	return g;
+}
+
+int gate_attach(struct gate *g, struct quipu_system *system, const struct gate_config *config)
+{
+	struct session_hooks hooks = {.task = tasks_started, .ended = tasks_guest_ended, .arg = g};
+	int bell;
+
+	g->config = *config;
+	g->system = system;
+	g->core = quipu_system_core(system);
+	g->session = config->session;
+	g->ncpus = quipu_system_machine(system)->ncpus;
+	g->follow_from = gate_host_ns();
+	bell = session_open_house(g->session, &hooks);
+	if (bell < 0)
+		return bell;
+	/* The session owns the descriptor. */
+	if (gate_watch(g, &g->bell, SOURCE_BELL, bell))
+		return -errno;
+	return listen_for_clients(g);
+}
+
+void gate_free(struct gate *g)
+{
+	if (!g)
+		return;
+	while (g->clients)
+		remove_client(g, g->clients);
+	for (unsigned i = 0; i < EVENT_BUCKETS; i++)
+		while (g->events[i]) {
+			struct gate_event *e = g->events[i];
+
+			ask_event_hung_up(g, e);
+			if (g->events[i] == e) /* a mapping that nobody took back */
+				g->events[i] = e->chain;
+		}
+	while (g->tasks) {
+		struct host_task *t = g->tasks;
+
+		g->tasks = t->next;
+		gate_bury(g, &t->source);
+	}
+	free_dead(g);
+	if (g->board && g->board != MAP_FAILED)
+		munmap(g->board, sizeof(struct board));
+	if (g->board_fd >= 0)
+		close(g->board_fd);
+	if (g->listener.fd >= 0)
+		close(g->listener.fd);
+	if (g->children.fd >= 0)
+		close(g->children.fd);
+	if (g->epoll >= 0)
+		close(g->epoll);
+	free(g->payload);
+	free(g->answer);
+	free(g);
+}

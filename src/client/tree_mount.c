@@ -1,0 +1,184 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The generated tree where clients look for it. perf ABI sheet C2: bind mounts over /sys/bus/event_source/devices,
+ * /sys/devices/system/{cpu,node}, /proc/cpuinfo and the perf sysctls, in a mount namespace of our own; all clients see
+ * them, static ones and the C library's own reads too. /sys stays sysfs, so perf's check of it passes.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <ftw.h>
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "client/tree_mount.h"
+
+#define PATH 4096
+
+/* ---- namespaces ---- */
+
+static int write_text(const char *path, const char *text)
+{
+	int fd = open(path, O_WRONLY | O_CLOEXEC), rc = 0;
+
+	if (fd < 0)
+		return -errno;
+	if (write(fd, text, strlen(text)) < 0)
+		rc = -errno;
+	close(fd);
+	return rc;
+}
+
+/* Inside we are root, as one must be to mount; outside nothing changes. */
+static int map_root(uid_t uid, gid_t gid)
+{
+	char line[64];
+	int rc;
+
+	snprintf(line, sizeof(line), "0 %u 1", (unsigned)uid);
+	rc = write_text("/proc/self/uid_map", line);
+	if (!rc)
+		rc = write_text("/proc/self/setgroups", "deny");
+	snprintf(line, sizeof(line), "0 %u 1", (unsigned)gid);
+	return rc ? rc : write_text("/proc/self/gid_map", line);
+}
+
+int tree_unshare(bool *user)
+{
+	uid_t uid = geteuid();
+	gid_t gid = getegid();
+	int rc;
+
+	*user = uid != 0;
+	if (unshare(CLONE_NEWNS | (*user ? CLONE_NEWUSER : 0)))
+		return -errno;
+	rc = *user ? map_root(uid, gid) : 0;
+	if (rc)
+		return rc;
+	/* What the host mounts later is seen here, what is mounted here is not seen there. */
+	return mount("none", "/", NULL, MS_REC | MS_SLAVE, NULL) ? -errno : 0;
+}
+
+/* ---- files ---- */
+
+static int make_parents(char *path, size_t from)
+{
+	for (char *p = path + from; (p = strchr(p + 1, '/')) != NULL;) {
+		*p = 0;
+		if (mkdir(path, 0755) && errno != EEXIST)
+			return -errno;
+		*p = '/';
+	}
+	return 0;
+}
+
+static int write_file(const struct quipu_tree_file *f, const char *root)
+{
+	char path[PATH];
+	size_t n = strlen(f->text);
+	int fd, rc;
+
+	if (snprintf(path, sizeof(path), "%s%s", root, f->path) >= (int)sizeof(path))
+		return -ENAMETOOLONG;
+	rc = make_parents(path, strlen(root));
+	if (rc)
+		return rc;
+	if (f->link)
+		return symlink(f->text, path) ? -errno : 0;
+	fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+	if (fd < 0)
+		return -errno;
+	rc = write(fd, f->text, n) == (ssize_t)n ? 0 : -errno;
+	close(fd);
+	return rc;
+}
+
+int tree_write(const struct quipu_tree *t, const char *root, char *why, size_t why_len)
+{
+	for (size_t i = 0; i < t->n; i++) {
+		int rc = write_file(&t->files[i], root);
+
+		if (rc) {
+			snprintf(why, why_len, "cannot write %s below %s: %s", t->files[i].path, root, strerror(-rc));
+			return rc;
+		}
+	}
+	return 0;
+}
+
+static int remove_one(const char *path, const struct stat *st, int type, struct FTW *ftw)
+{
+	(void)st;
+	(void)type;
+	(void)ftw;
+	return remove(path) && 0;
+}
+
+void tree_remove(const char *root)
+{
+	nftw(root, remove_one, 16, FTW_DEPTH | FTW_PHYS | FTW_MOUNT);
+}
+
+/* ---- mounts ---- */
+
+/* Bound as they are; of the rest of the tree, the files below /proc one by one. */
+static const char *const bound[] = {
+	"/sys/bus/event_source/devices",
+	"/sys/devices/system/cpu",
+	"/sys/devices/system/node",
+};
+
+static int bind_one(const char *root, const char *path, char *why, size_t why_len)
+{
+	char from[PATH];
+
+	snprintf(from, sizeof(from), "%s%s", root, path);
+	if (access(from, F_OK))
+		return 0; /* this machine has none */
+	if (!mount(from, path, NULL, MS_BIND, NULL))
+		return 0;
+	snprintf(why, why_len, "cannot show the machine's %s: %s", path, strerror(errno));
+	return -errno;
+}
+
+static int bind_all(const struct quipu_tree *t, const char *root, char *why, size_t why_len)
+{
+	int rc = 0;
+
+	for (size_t i = 0; i < sizeof(bound) / sizeof(bound[0]) && !rc; i++)
+		rc = bind_one(root, bound[i], why, why_len);
+	for (size_t i = 0; i < t->n && !rc; i++)
+		if (!strncmp(t->files[i].path, "/proc/", 6) && !access(t->files[i].path, F_OK))
+			rc = bind_one(root, t->files[i].path, why, why_len);
+	return rc;
+}
+
+int tree_mount(const struct quipu_tree *t, char *why, size_t why_len)
+{
+	const char *tmp = getenv("TMPDIR");
+	char root[PATH];
+	int rc;
+
+	snprintf(root, sizeof(root), "%s/quipu-tree-XXXXXX", tmp && *tmp ? tmp : "/tmp");
+	if (!mkdtemp(root)) {
+		snprintf(why, why_len, "cannot make a directory like %s: %s", root, strerror(errno));
+		return -errno;
+	}
+	if (mount("quipu", root, "tmpfs", MS_NOSUID | MS_NODEV, "mode=755")) {
+		rc = -errno;
+		snprintf(why, why_len, "cannot mount a tmpfs on %s: %s", root, strerror(-rc));
+		rmdir(root);
+		return rc;
+	}
+	rc = tree_write(t, root, why, why_len);
+	if (!rc)
+		rc = bind_all(t, root, why, why_len);
+	/* The binds keep the files; the place where they were made is gone from here and from the host. */
+	umount2(root, MNT_DETACH);
+	rmdir(root);
+	return rc;
+}
