@@ -39,12 +39,13 @@ static const struct isa_files {
 	const char *qemu;    /* program and the package that has it */
 	const char *sysroot; /* of the cross libc */
 	const char *libc;    /* package */
-	bool runs;	     /* the plugin decodes it (src/engine/qemu/isa.c) */
+	bool runs;	     /* the plugin decodes it (src/engine/qemu/isa.c, which has the same -cpu) */
+	const char *cpu;     /* NULL: QEMU's default */
 } isa_files[QUIPU_ISAS] = {
-	[QUIPU_ISA_RISCV64] = {"qemu-riscv64", "/usr/riscv64-linux-gnu", "libc6-riscv64-cross", true},
-	[QUIPU_ISA_PPC64LE] = {"qemu-ppc64le", "/usr/powerpc64le-linux-gnu", "libc6-ppc64el-cross", true},
-	[QUIPU_ISA_SPARC64] = {"qemu-sparc64", "/usr/sparc64-linux-gnu", "libc6-sparc64-cross", true},
-	[QUIPU_ISA_X86_64] = {"qemu-x86_64", NULL, NULL, true},
+	[QUIPU_ISA_RISCV64] = {"qemu-riscv64", "/usr/riscv64-linux-gnu", "libc6-riscv64-cross", true, NULL},
+	[QUIPU_ISA_PPC64LE] = {"qemu-ppc64le", "/usr/powerpc64le-linux-gnu", "libc6-ppc64el-cross", true, NULL},
+	[QUIPU_ISA_SPARC64] = {"qemu-sparc64", "/usr/sparc64-linux-gnu", "libc6-sparc64-cross", true, NULL},
+	[QUIPU_ISA_X86_64] = {"qemu-x86_64", NULL, NULL, true, "max"},
 };
 
 bool session_runs(enum quipu_isa isa)
@@ -177,6 +178,10 @@ char **session_qemu_argv(const struct session *s, char *const args[])
 	argv[i++] = spec;
 	argv[i++] = "-seed";
 	argv[i++] = "1";
+	if (isa_files[s->machine->isa].cpu) {
+		argv[i++] = "-cpu";
+		argv[i++] = (char *)isa_files[s->machine->isa].cpu;
+	}
 	if (s->sysroot) {
 		argv[i++] = "-L";
 		argv[i++] = s->sysroot;

@@ -58,6 +58,7 @@ struct seg_header {
 	uint16_t max_stack;	/* most call sites in a record */
 	uint32_t exact;		/* exact mode: the producer waits when its ring is full; else it drops and counts */
 	uint32_t spin;		/* pauses before a waiter sleeps */
+	uint32_t unslotted;	/* processes that found no slot and run uncounted (any writer, atomic add) */
 	char sysroot[SEG_PATH]; /* -L of the program, "" if none */
 	char plugin[SEG_PATH];	/* path of the plugin, for execve */
 	char qemu_dir[SEG_PATH]; /* where qemu-<isa> lies */
@@ -196,6 +197,7 @@ struct seg_proc {
 	char isa[16];
 	char path[SEG_PATH]; /* program */
 	uint64_t blocks; /* translated */
+	uint32_t parent_pid; /* P: of a forked process; its parent_slot may have another owner by now */
 };
 
 /* Calls whose results differ from run to run; told with -v. */

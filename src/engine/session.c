@@ -953,6 +953,7 @@ void session_host_times(const struct session *s, double *elapsed, double *user, 
 void session_facts(const struct session *s, struct session_facts *facts)
 {
 	*facts = s->facts;
+	facts->uncounted_threads += __atomic_load_n(&s->head->unslotted, __ATOMIC_RELAXED);
 }
 
 /* ---- life ---- */

@@ -97,6 +97,8 @@ struct isa {
 	uint16_t elf_machine;
 	uint32_t page;
 	uint32_t traits; /* enum isa_trait */
+	const char *sysroot; /* of Debian's cross libc, NULL: the host's own root */
+	const char *cpu;     /* QEMU's -cpu, NULL: its default */
 	void (*decode)(const uint8_t *bytes, unsigned len, uint64_t pc, struct decoded *);
 	const struct call_row *calls;
 	unsigned ncalls;
@@ -104,6 +106,7 @@ struct isa {
 
 /* isa_find - the instruction set that QEMU calls @target_name, or NULL. */
 const struct isa *isa_find(const char *target_name);
+const struct isa *isa_by_elf(uint16_t elf_machine);
 enum call isa_call(const struct isa *, int64_t nr);
 
 /* decode_riscv64 - RV64GC, V and the ratified bit and cache-block extensions; every other encoding is an ALU class. */

@@ -169,16 +169,26 @@ static const struct call_row sparc64_calls[] = {
 #define CALLS(t) t, sizeof(t) / sizeof((t)[0])
 
 static const struct isa isas[] = {
-	{ "riscv64", 243, 4096, 0, decode_riscv64, CALLS(riscv64_calls) },
-	{ "ppc64le", 21, 4096, 0, decode_ppc64le, CALLS(ppc64le_calls) },
-	{ "sparc64", 43, 8192, ISA_BRANCH | ISA_BIG_ENDIAN, decode_sparc64, CALLS(sparc64_calls) },
-	{ "x86_64", 62, 4096, ISA_TRACK | ISA_PHANTOM, decode_x86_64, CALLS(x86_64_calls) },
+	{ "riscv64", 243, 4096, 0, "/usr/riscv64-linux-gnu", NULL, decode_riscv64, CALLS(riscv64_calls) },
+	{ "ppc64le", 21, 4096, 0, "/usr/powerpc64le-linux-gnu", NULL, decode_ppc64le, CALLS(ppc64le_calls) },
+	{ "sparc64", 43, 8192, ISA_BRANCH | ISA_BIG_ENDIAN, "/usr/sparc64-linux-gnu", NULL, decode_sparc64,
+	  CALLS(sparc64_calls) },
+	{ "x86_64", 62, 4096, ISA_TRACK | ISA_PHANTOM, NULL, "max", decode_x86_64, CALLS(x86_64_calls) },
 };
 
 const struct isa *isa_find(const char *target_name)
 {
 	for (size_t i = 0; i < sizeof(isas) / sizeof(isas[0]); i++) {
 		if (!strcmp(isas[i].name, target_name))
+			return &isas[i];
+	}
+	return NULL;
+}
+
+const struct isa *isa_by_elf(uint16_t elf_machine)
+{
+	for (size_t i = 0; i < sizeof(isas) / sizeof(isas[0]); i++) {
+		if (isas[i].elf_machine == elf_machine)
 			return &isas[i];
 	}
 	return NULL;

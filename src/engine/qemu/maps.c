@@ -362,7 +362,8 @@ void maps_program(struct seg_vcpu *v)
 		return;
 	if (describe_file(im.fd, &m))
 		memcpy(engine.program, m.path, sizeof(engine.program));
-	memcpy(engine.proc->path, engine.program, sizeof(engine.program));
+	if (engine.proc)
+		memcpy(engine.proc->path, engine.program, sizeof(engine.program));
 	put_image(v, &im, qemu_plugin_start_code() - lowest_vaddr(&im, PF_X));
 	put_interpreter(v, &im);
 	close(im.fd);

@@ -8,6 +8,7 @@
  *	bell.c     waiting for the machine; the interrupt ring
  *	process.c  the segment, threads, fork, ends
  *	syscall.c  system calls that the engine notices
+ *	exec.c     a program that becomes another one
  *	maps.c     what is mapped where
  *	models.c   caches, TLBs, predictor (models.h)
  */
@@ -152,6 +153,9 @@ void process_calling(struct seg_vcpu *);
 
 /* syscall.c */
 void syscall_callbacks(uint64_t id);
+
+/* exec.c: the host's exec into QEMU again; returns only when that did not happen. True: the host will refuse too. */
+bool exec_follow(const char *path, uint64_t guest_argv, uint64_t guest_env);
 
 /* maps.c */
 void maps_program(struct seg_vcpu *);

@@ -33,6 +33,9 @@ _Alignas(65536) struct seg_vcpu engine_pub[SEG_VCPUS];
 /* The vCPU whose thread is in a system call that makes a thread or a process. */
 static __thread struct seg_vcpu *calling;
 
+/* Its record as it was when the fork began: the parent may be gone, and its slot another's, before the child looks. */
+static __thread struct seg_vcpu forking;
+
 static int fail(const char *what, int err)
 {
 	fprintf(stderr, "quipu: engine: %s: %s\n", what, strerror(err));
@@ -102,6 +105,8 @@ static void fill_proc(uint32_t parent_slot)
 {
 	struct seg_proc *proc = engine.proc;
 
+	if (!proc)
+		return;
 	proc->pid = (uint32_t)getpid();
 	proc->parent_slot = parent_slot;
 	proc->state = SEG_RUNNING;
@@ -132,8 +137,11 @@ static int use_segment(int fd)
 	if (!header_valid(head, fd))
 		return fail("the segment is not one of this version of quipu", EINVAL);
 	slot = claim_slot();
-	if (slot < 0)
-		return fail("every process slot is taken", EAGAIN);
+	if (slot < 0) {
+		__atomic_fetch_add(&engine.head->unslotted, 1, __ATOMIC_RELAXED);
+		go_uncounted();
+		return 0;
+	}
 	if (map_slot(fd, (unsigned)slot))
 		return fail("cannot map the process slot", ENOMEM);
 	return 0;
@@ -286,22 +294,26 @@ static void survive(const struct seg_vcpu *old, uint64_t from)
 		__atomic_store_n(&engine.proc->nvcpus, vcpu_index(v) + 1, __ATOMIC_RELEASE);
 }
 
+static void fork_prepare(void)
+{
+	if (calling)
+		forking = *calling;
+}
+
 /* In the child, on the thread that forked. Only calls that are safe there. */
 static void fork_child(void)
 {
-	struct seg_vcpu old;
-	struct seg_proc *parent = engine.proc;
 	uint64_t from = (uint64_t)engine.slot;
+	uint32_t parent = engine.proc ? engine.proc->pid : 0;
 	int fd, slot = -1;
 
 	if (!calling || engine.slot < 0)
 		return;
-	old = *calling;
 	fd = open_segment();
 	if (fd >= 0)
 		slot = claim_slot();
 	if (slot < 0)
-		__atomic_fetch_add(&parent->uncounted, 1, __ATOMIC_RELAXED);
+		__atomic_fetch_add(&engine.head->unslotted, 1, __ATOMIC_RELAXED);
 	unmap_slot();
 	if (slot < 0 || map_slot(fd, (unsigned)slot))
 		go_uncounted();
@@ -309,9 +321,11 @@ static void fork_child(void)
 		fill_proc((uint32_t)from);
 	if (fd >= 0)
 		close(fd);
-	survive(&old, from);
-	if (engine.proc)
-		memcpy(engine.proc->path, engine.program, sizeof(engine.proc->path));
+	survive(&forking, from);
+	if (!engine.proc)
+		return;
+	engine.proc->parent_pid = parent;
+	memcpy(engine.proc->path, engine.program, sizeof(engine.proc->path));
 }
 
 /* ---- ends ---- */
@@ -336,10 +350,11 @@ static void at_exit(qemu_plugin_id_t id, void *arg)
 void process_callbacks(uint64_t id)
 {
 	reset_vcpu(&engine_pub[0], SEG_BELL_START);
-	engine.proc->nvcpus = 1;
+	if (engine.proc)
+		engine.proc->nvcpus = 1;
 	qemu_plugin_register_vcpu_init_cb(id, vcpu_init);
 	qemu_plugin_register_vcpu_exit_cb(id, vcpu_exit);
 	qemu_plugin_register_atexit_cb(id, at_exit, NULL);
-	if (pthread_atfork(NULL, NULL, fork_child))
+	if (pthread_atfork(fork_prepare, NULL, fork_child))
 		fail("fork handlers", ENOMEM);
 }

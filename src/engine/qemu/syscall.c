@@ -3,14 +3,11 @@
  * System calls of the guest: counted, and the few that the machine must hear of (mappings, names, sleeps that ran out,
  * exec). Engine sheet 10.2-10.7. Which numbers those are: isa.c.
  */
-#include <elf.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <linux/futex.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
-#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -129,41 +126,16 @@ static void note_path(uint64_t guest)
 	}
 }
 
-/* Would the host's kernel run @path by itself (a program of its own, or a script)? */
-static bool runs_natively(const char *path)
-{
-	uint8_t head[20] = { 0 };
-	struct stat st;
-	ssize_t n;
-	int fd;
-
-	if (access(path, X_OK))
-		return false;
-	fd = open(path, O_RDONLY | O_CLOEXEC);
-	if (fd < 0)
-		return true; /* executable but not readable: nothing more can be said */
-	n = fstat(fd, &st) || !S_ISREG(st.st_mode) ? -1 : pread(fd, head, sizeof(head), 0);
-	close(fd);
-	if (n >= 2 && head[0] == '#' && head[1] == '!')
-		return true;
-	if (n < (ssize_t)sizeof(head) || memcmp(head, ELFMAG, SELFMAG))
-		return false;
-#if defined(__x86_64__)
-	return bits_le16(head + 18) == EM_X86_64 || bits_le16(head + 18) == EM_386;
-#elif defined(__aarch64__)
-	return bits_le16(head + 18) == EM_AARCH64 || bits_le16(head + 18) == EM_ARM;
-#else
-	return true;
-#endif
-}
-
-/* The new program is not followed: the machine must know before this one disappears. */
-static void execing(struct seg_vcpu *v, const struct vcpu *p, uint64_t guest_path)
+/*
+ * Does not return when the new program is followed. One that is not (of 32 bits, of a set without a decoder) runs
+ * natively and uncounted: the machine must know before this one disappears.
+ */
+static void execing(struct seg_vcpu *v, const struct vcpu *p, const uint64_t a[6])
 {
 	char path[4096];
 
 	fold_publish(v);
-	if (maps_read_string(guest_path, path, sizeof(path)) > 0 && runs_natively(path))
+	if (maps_read_string(a[0], path, sizeof(path)) > 0 && !exec_follow(path, a[1], a[2]))
 		fold_ring(v, SEG_BELL_FOREIGN, 1, p->call_pc);
 }
 
@@ -217,7 +189,7 @@ static void enter(struct seg_vcpu *v, struct vcpu *p, const uint64_t a[6])
 		note_path(a[0]);
 		break;
 	case CALL_EXECVE:
-		execing(v, p, a[0]);
+		execing(v, p, a);
 		break;
 	case CALL_EXIT:
 		fold_publish(v);
