@@ -20,6 +20,7 @@ int cmd_record(int argc, char **argv);
 int cmd_report(int argc, char **argv);
 int cmd_script(int argc, char **argv);
 int cmd_exec(int argc, char **argv);
+int cmd_replay(int argc, char **argv);
 int cmd_machine(int argc, char **argv);
 int cmd_doctor(int argc, char **argv);
 

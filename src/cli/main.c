@@ -16,6 +16,7 @@ const struct command commands[] = {
 	{"report", "where the samples of perf.data fell", cmd_report},
 	{"script", "the samples of perf.data, one by one", cmd_script},
 	{"exec", "run perf, any perf_event client, or a shell on a machine", cmd_exec},
+	{"replay", "a DMA trace on a remapping unit", cmd_replay},
 	{"machine", "list, show and check machines", cmd_machine},
 	{"doctor", "what this host can and cannot do, and why", cmd_doctor},
 	{0},

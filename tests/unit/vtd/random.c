@@ -173,7 +173,7 @@ static void truth_holds(void **state)
 
 	assert_non_null(w);
 	w->random = seed ? strtoull(seed, NULL, 0) : 20261130;
-	print_message("seed %llu\n", (unsigned long long)w->random);
+	print_message("# seed %llu\n", (unsigned long long)w->random);
 	w->stage = k->stage;
 	w->legacy = k->legacy;
 	w->memory = quipu_vtd_memory_new(UINT64_C(1) << 40, 0x4000000);
