@@ -21,13 +21,14 @@
 #define PAGE	 4096u
 #define GRACE_NS UINT64_C(200000000) /* a client that reads after its program's end sees the program's time alone */
 #define IOC_NR(cmd) ((cmd) & 0xff)
-enum { NR_SET_OUTPUT = 5, NR_ID = 7 };
+enum { NR_DISABLE = 1, NR_SET_OUTPUT = 5, NR_ID = 7 };
 
 /* ---- the machine's time ---- */
 
 /*
- * While no program runs under the engine the machine's clock follows the host's, for a client that only watches. What
- * passed before a program starts is not counted: a program's time does not depend on how long it took to start it.
+ * While no program runs under the engine the machine's clock follows the host's, for a client that only watches. It
+ * moves when a client looks (reads, disables), never when one prepares: what passed before a program starts is not
+ * counted, so a program's times do not depend on how long it took to start it.
  */
 void ask_clock(struct gate *g)
 {
@@ -39,8 +40,16 @@ void ask_clock(struct gate *g)
 		return;
 	delta = now - g->follow_from;
 	g->follow_from = now;
+	g->watched = true;
 	time = quipu_system_time(g->system) + delta;
 	quipu_system_wake(g->system, 0, time);
+}
+
+/* Watching begins with the last event that is opened or enabled before the first look. */
+static void begin_watching(struct gate *g)
+{
+	if (!g->watched && g->follow_from < gate_host_ns())
+		g->follow_from = gate_host_ns();
 }
 
 /* An idle CPU's clock moves up to the machine's before its events are looked at or change. */
@@ -53,13 +62,16 @@ static void sync_cpu(struct gate *g, const struct quipu_event *e)
 	quipu_system_wake(g->system, (unsigned)cpu, quipu_system_time(g->system));
 }
 
-/* Everything that has happened so far is known, as far as it concerns @e (NULL: anything). */
-static void catch_up(struct gate *g, const struct quipu_event *e)
+/* Everything that has happened so far is known, as far as it concerns @e (NULL: anything); @look: the clock too. */
+static void catch_up(struct gate *g, const struct quipu_event *e, bool look)
 {
 	session_serve(g->session);
 	if (session_guests(g->session))
 		session_refresh(g->session);
-	ask_clock(g);
+	if (look)
+		ask_clock(g);
+	else
+		begin_watching(g);
 	if (e && !quipu_event_task(e))
 		sync_cpu(g, e);
 }
@@ -157,6 +169,8 @@ static void forget(struct gate *g, struct gate_event *e)
 	while (*at != e)
 		at = &(*at)->chain;
 	*at = e->chain;
+	if (--g->nevents == 0)
+		g->watched = false;
 	drop_ring(g, e);
 	__atomic_store_n(&g->board->cells[e->cell].id, 0, __ATOMIC_RELEASE);
 	gate_bury(g, &e->source);
@@ -193,7 +207,7 @@ void ask_event_hung_up(struct gate *g, struct gate_event *e)
 {
 	if (e->closed)
 		return;
-	catch_up(g, e->event);
+	catch_up(g, e->event, false);
 	e->closed = true;
 	quipu_event_close(e->event);
 	if (e->maps) {
@@ -315,6 +329,7 @@ static int adopt_event(struct gate *g, struct quipu_event *event, struct gate_ev
 	}
 	e->chain = g->events[e->id % EVENT_BUCKETS];
 	g->events[e->id % EVENT_BUCKETS] = e;
+	g->nevents++;
 	*out = e;
 	return fd;
 }
@@ -332,7 +347,7 @@ static void ask_open(struct gate *g, struct client *c, const struct gate_request
 		leader = gate_find(g, q->args[2]);
 	if (q->args[2])
 		group = leader && !leader->closed ? leader->event : QUIPU_EVENT_FOREIGN;
-	catch_up(g, group && group != QUIPU_EVENT_FOREIGN ? group : NULL);
+	catch_up(g, group && group != QUIPU_EVENT_FOREIGN ? group : NULL, false);
 	if (pid != -1 && !(q->args[3] & PERF_FLAG_PID_CGROUP))
 		tasks_find(g, pid ? pid : who.tid);
 	rc = quipu_event_open(g->core, &who, payload ? g->payload : NULL, payload, pid, (int)q->args[1], group,
@@ -376,7 +391,7 @@ static void ask_read(struct gate *g, struct gate_event *e, const struct gate_req
 	uint64_t length = q->args[0] < GATE_READ ? q->args[0] : GATE_READ;
 	ssize_t n;
 
-	catch_up(g, e->event);
+	catch_up(g, e->event, true);
 	n = quipu_event_read(e->event, g->answer, length);
 	a->reply.result = n;
 	if (n <= 0)
@@ -404,7 +419,7 @@ static void ask_ioctl(struct gate *g, struct gate_event *e, const struct gate_re
 {
 	unsigned long cmd = (unsigned long)q->args[0];
 
-	catch_up(g, e->event);
+	catch_up(g, e->event, IOC_NR(cmd) == NR_DISABLE);
 	if (IOC_NR(cmd) == NR_ID)
 		a->reply.values[0] = e->id;
 	else if (IOC_NR(cmd) == NR_SET_OUTPUT)
@@ -500,7 +515,7 @@ static int map_event(struct gate *g, struct client *c, struct gate_event *e, uin
 static void ask_mmap(struct gate *g, struct client *c, struct gate_event *e, const struct gate_request *q,
 		     struct answer *a)
 {
-	catch_up(g, e->event);
+	catch_up(g, e->event, false);
 	a->reply.result = q->args[2] ? -EINVAL : map_event(g, c, e, q->args[0], q->args[1]);
 	if (!a->reply.result)
 		a->fd = e->ring->fd;
@@ -514,7 +529,7 @@ static void ask_munmap(struct gate *g, struct client *c, const struct gate_reque
 		a->reply.result = -EINVAL;
 		return;
 	}
-	catch_up(g, e->event);
+	catch_up(g, e->event, false);
 	unmap_event(g, e);
 	session_sync(g->session);
 }
@@ -654,7 +669,7 @@ void ask(struct gate *g, struct client *c, const struct gate_request *q, size_t 
 		ask_munmap(g, c, q, a);
 		break;
 	case GATE_PRCTL:
-		catch_up(g, NULL);
+		catch_up(g, NULL, !q->args[0]);
 		quipu_core_prctl(g->core, is_thread_of((pid_t)q->tid, c->who.pid) ? (pid_t)q->tid : c->who.pid, q->args[0]);
 		session_sync(g->session);
 		break;

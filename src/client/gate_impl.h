@@ -81,6 +81,8 @@ struct gate {
 	int board_fd;
 	unsigned free_cell; /* where to look for a free one */
 	uint64_t follow_from; /* ns of the host's clock from which an idle machine's time follows it */
+	bool watched; /* a client has looked at the clock since there are events */
+	size_t nevents;
 	uint8_t *payload; /* GATE_PAYLOAD, of the request */
 	uint8_t *answer;  /* GATE_PAYLOAD, of the reply */
 };
