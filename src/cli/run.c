@@ -41,7 +41,7 @@ char *cli_plugin_path(void)
 
 /* ---- which machine ---- */
 
-static char *find_in_path(const char *name)
+char *cli_find_program(const char *name)
 {
 	const char *path = getenv("PATH");
 	char *hit = NULL;
@@ -64,7 +64,7 @@ static char *find_in_path(const char *name)
 /* The shipped machine that runs @program; NULL after an error line, with *status set. */
 static const char *choose_machine(const char *program, int *status)
 {
-	char *path = find_in_path(program), why[512];
+	char *path = cli_find_program(program), why[512];
 	struct elf_facts elf;
 	const char *name;
 	int rc;
@@ -183,10 +183,15 @@ int run_open(struct run *run, const struct run_options *o, char *const argv[])
 	memset(run, 0, sizeof(*run));
 	run->caller = (struct quipu_caller){.pid = getpid(), .tid = getpid(), .uid = getuid(), .perfmon = true,
 					    .ipc_lock = true};
+	run->argv = argv ? cli_interpreted(argv) : NULL;
+	if (run->argv)
+		argv = run->argv;
 	if (!machine && argv)
 		machine = choose_machine(argv[0], &status);
-	if (!machine && argv)
+	if (!machine && argv) {
+		cli_free_argv(run->argv);
 		return status;
+	}
 	run->machine = cli_machine_load(machine ? machine : "riscv", o->verbose);
 	if (!run->machine)
 		return 2;
@@ -293,6 +298,7 @@ void run_close(struct run *run)
 	quipu_manual_signals_free(run->manual);
 	quipu_machine_free(run->machine);
 	free(run->plugin);
+	cli_free_argv(run->argv);
 	if (run->trace_file && run->trace_file != stderr)
 		fclose(run->trace_file);
 	memset(run, 0, sizeof(*run));

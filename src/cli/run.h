@@ -37,6 +37,7 @@ struct run {
 	struct quipu_caller caller;
 	struct quipu_manual_signals *manual; /* stands in for an engine when no program runs */
 	char *plugin;
+	char **argv; /* of a script: its interpreter's; NULL otherwise */
 	FILE *trace_file;
 };
 
@@ -57,6 +58,14 @@ int run_go(struct run *, const volatile int *ctl_stop);
 /* run_notes - the lines that tell what is not whole or not repeatable, on standard error. */
 void run_notes(const struct run *, bool verbose);
 void run_close(struct run *);
+
+/*
+ * cli_interpreted - the command line that the kernel would run for the script argv[0]; NULL: it is none.
+ * cli_find_program - where execvp would find @name, NULL: nowhere. To be freed.
+ */
+char **cli_interpreted(char *const argv[]);
+void cli_free_argv(char **argv);
+char *cli_find_program(const char *name);
 
 /* The QEMU plugin: QUIPU_PLUGIN, the build tree's, or the installed one. The caller frees it. */
 char *cli_plugin_path(void);
