@@ -22,7 +22,8 @@
 #define MOST_STRINGS 65536u
 #define MOST_BYTES   (6ul << 20) /* of arguments and environment: the kernel allows 3/4 of 8 MiB of stack */
 #define MOST_SCRIPTS 4		 /* interpreters that are scripts themselves */
-#define OUR_WORDS    16
+#define LOADER_WORDS 32
+#define OUR_WORDS    (16 + LOADER_WORDS)
 
 /* The words of the new command line are pointers into these buffers. */
 struct command {
@@ -208,13 +209,27 @@ static void plugin_spec(char *spec, size_t len)
 	snprintf(spec + n, len - n, ",seg=%s", engine.seg_path);
 }
 
-static bool has_preload(const struct command *env)
+/*
+ * The guest's own words to its loader (LD_PRELOAD, LD_TRACE_LOADED_OBJECTS ...) are not for QEMU's: they go by -E, whose
+ * argument is cut at commas, so one with a comma stays where it is.
+ */
+static unsigned loader_words(struct command *env, const char *ours[], unsigned most)
 {
+	unsigned kept = 0, n = 0;
+
 	for (unsigned i = 0; i < env->n; i++) {
-		if (!strncmp(env->words[i], "LD_PRELOAD=", 11))
-			return true;
+		char *word = env->words[i];
+
+		if (n + 2 <= most && !strncmp(word, "LD_", 3) && strchr(word, '=') && !strchr(word, ',')) {
+			ours[n++] = "-E";
+			ours[n++] = word;
+		} else {
+			env->words[kept++] = word;
+		}
 	}
-	return false;
+	env->n = kept;
+	env->words[kept] = NULL;
+	return n;
 }
 
 static void replace(const struct isa *isa, char *path, struct command *c, struct command *env)
@@ -240,10 +255,7 @@ static void replace(const struct isa *isa, char *path, struct command *c, struct
 		ours[n++] = "-L";
 		ours[n++] = root;
 	}
-	if (has_preload(env)) {
-		ours[n++] = "-U";
-		ours[n++] = "LD_PRELOAD";
-	}
+	n += loader_words(env, ours + n, LOADER_WORDS);
 	ours[n++] = "-0";
 	ours[n++] = argv0;
 	ours[n++] = path;
