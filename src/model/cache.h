@@ -56,6 +56,13 @@ void model_cache_clear(struct model_cache *);
  * that had to go (dirty false when none that matters). @write: it becomes dirty. *@dirty (may be NULL): is it so now?
  */
 bool model_cache_access(struct model_cache *, uint64_t line, bool write, bool *dirty, struct model_victim *victim);
+/* model_cache_prefetch - the set of @line will be needed. */
+static inline void model_cache_prefetch(const struct model_cache *c, uint64_t line)
+{
+	uint64_t index = c->mask || c->nsets == 1 ? line & c->mask : line % c->nsets;
+
+	__builtin_prefetch(c->sets + index * c->stride, 1);
+}
 /* model_cache_write_back - if @line is there mark it dirty, without a reference. */
 bool model_cache_write_back(struct model_cache *, uint64_t line);
 

@@ -165,8 +165,20 @@ static unsigned translate(struct model_memory *m, struct model_cache *tlb, uint6
 
 /* ---- data ---- */
 
+/* The sets that a miss looks at lie far apart: they are asked for at once. */
+static inline void prefetch_miss(const struct model_memory *m, uint64_t va)
+{
+	const struct quipu_model *g = m->model;
+
+	if (g->l2.sets)
+		model_cache_prefetch(&m->l2, va >> g->l2.shift);
+	if (m->l3)
+		model_cache_prefetch(m->l3, va >> g->l3.shift);
+}
+
 static unsigned data_miss(struct model_memory *m, uint64_t va, bool store, const struct model_victim *victim)
 {
+	prefetch_miss(m, va);
 	m->changed = 1;
 	count(m, store ? MODEL_L1D_WRITE_MISSES : MODEL_L1D_READ_MISSES);
 	if (victim->dirty) {
@@ -181,20 +193,21 @@ static unsigned data_line(struct model_memory *m, uint64_t va, bool store)
 	const struct quipu_model *g = m->model;
 	uint64_t page = va >> g->dtlb.shift, line = va >> g->l1d.shift;
 	uint64_t *seen = &m->page[page & m->page_mask];
+	uint32_t word = line & m->line_mask;
 	struct model_victim victim;
 	unsigned lost = 0;
 	bool dirty = true;
 
-	if (*seen != page) {
+	if ((*seen ^ va) >> g->dtlb.shift) {
 		lost = translate(m, &m->dtlb, va, page, store ? MODEL_DTLB_WRITE_MISSES : MODEL_DTLB_READ_MISSES);
-		*seen = page;
+		*seen = page << g->dtlb.shift;
 	}
-	if (m->line[store][line & m->line_mask] == line)
+	if (!((m->line[store][word] ^ va) >> g->l1d.shift))
 		return lost;
 	if (g->l1d.sets && !model_cache_access(&m->l1d, line, store, &dirty, &victim))
 		lost += data_miss(m, va, store, &victim);
-	m->line[0][line & m->line_mask] = line;
-	m->line[1][line & m->line_mask] = dirty ? line : NO_LINE;
+	m->line[0][word] = line << g->l1d.shift;
+	m->line[1][word] = dirty ? line << g->l1d.shift : NO_LINE;
 	return lost;
 }
 
@@ -213,25 +226,36 @@ unsigned model_data(struct model_memory *m, uint64_t va, unsigned size, bool sto
 
 /* ---- instructions ---- */
 
+static unsigned fetch_line(struct model_memory *m, uint64_t va, uint64_t *have)
+{
+	const struct quipu_model *g = m->model;
+	uint64_t line = va >> g->l1i.shift;
+	struct model_victim victim;
+
+	*have = line << g->l1i.shift;
+	m->fetches++;
+	if (!g->l1i.sets || model_cache_access(&m->l1i, line, false, NULL, &victim))
+		return 0;
+	m->changed = 1;
+	count(m, MODEL_L1I_MISSES);
+	return from_l2(m, va, false);
+}
+
 unsigned model_fetch(struct model_memory *m, uint64_t va)
 {
 	const struct quipu_model *g = m->model;
 	uint64_t page = va >> g->itlb.shift, line = va >> g->l1i.shift;
 	uint64_t *seen = &m->fetch_page[page & m->fetch_page_mask];
 	uint64_t *have = &m->fetch_line[line & m->fetch_line_mask];
-	struct model_victim victim;
 	unsigned lost = 0;
 
-	if (*seen != page) {
+	if ((*seen ^ va) >> g->itlb.shift) {
 		lost = translate(m, &m->itlb, va, page, MODEL_ITLB_MISSES);
-		*seen = page;
+		*seen = page << g->itlb.shift;
+		m->fetches++;
 	}
-	if (*have != line && g->l1i.sets && !model_cache_access(&m->l1i, line, false, NULL, &victim)) {
-		m->changed = 1;
-		count(m, MODEL_L1I_MISSES);
-		lost += from_l2(m, va, false);
-	}
-	*have = line;
+	if ((*have ^ va) >> g->l1i.shift)
+		lost += fetch_line(m, va, have);
 	if (!g->full || !lost)
 		return 0;
 	m->count[MODEL_STALL_FRONTEND] += lost;

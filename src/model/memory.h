@@ -7,9 +7,9 @@
  * one, without a reference there; if none has, it is written to memory. Caches neither include nor exclude each other.
  * Cycles lost add up: of the TLBs, and of the level that served the line.
  *
- * Filters: for each set of the first level, the line that was referenced last; referencing it again changes nothing in
- * either replacement. A caller that finds its line and page in them need not call (model_data_filtered). A line is in
- * the store's filter only while it is dirty. A filter of fewer words than the cache has sets is as exact, and slower.
+ * Filters: for each set of the first level, the address of the line (page) that was referenced last; referencing it again
+ * changes nothing in either replacement. A caller that finds line and page of its access in them need not call. A line is
+ * in the store's filter only while it is dirty. A filter of fewer words than the cache has sets is as exact, and slower.
  */
 #ifndef QUIPU_MODEL_MEMORY_H
 #define QUIPU_MODEL_MEMORY_H
@@ -54,6 +54,7 @@ struct model_memory {
 	uint64_t fetch_page[MODEL_PAGES];
 	uint32_t line_mask, page_mask, fetch_line_mask, fetch_page_mask;
 	uint32_t changed; /* some count moved; the caller clears it */
+	uint32_t fetches; /* how often a filter of the instruction side changed; wraps */
 	const struct quipu_model *model;
 	uint64_t count[MODEL_COUNTS];
 	struct model_cache l1i, l1d, l2, itlb, dtlb, stlb;

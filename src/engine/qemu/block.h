@@ -48,6 +48,7 @@ struct block {
 	uint16_t n;
 	uint8_t again;	 /* FLOW_REP: what a repetition accesses, as lane_again has it */
 	uint8_t apart;	 /* enum delay of a transfer whose slot is no part of the block; else DELAY_NONE */
+	uint64_t stamp;	 /* models.stamp when its lines were all the last ones fetched (models.h) */
 	uint64_t last;	 /* address of its last byte */
 	uint64_t goes;	 /* target, of a transfer apart too (whose own target is fall: its slot comes first) */
 	struct block *next; /* in its hash chain */

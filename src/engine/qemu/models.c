@@ -25,7 +25,14 @@ static struct {
 } moved[SEG_SCALARS];
 static unsigned nmoved;
 
-static struct model_cache last_level[LAST_LEVELS]; /* by group; made when first needed */
+/* By group of CPUs; made when first needed. */
+static struct {
+	uint32_t ready;
+	uint8_t *bytes;
+	struct model_cache cache;
+} last_level[LAST_LEVELS];
+
+static bool threaded;
 
 /* How QEMU describes an access, read in place: its own functions for it cost a call each (sheet 3.1, trap 7). */
 #define ACCESS_SIZE(info)  ((info) >> 4 & 7)
@@ -54,7 +61,8 @@ static bool size_valid(uint32_t n, uint32_t most)
 static bool model_valid(const struct quipu_model *m)
 {
 	return shape_valid(&m->l1i) && shape_valid(&m->l1d) && shape_valid(&m->itlb) && shape_valid(&m->dtlb) &&
-	       (!m->stlb.sets || shape_valid(&m->stlb)) && (!m->l2.sets || shape_valid(&m->l2)) && (!m->l3.sets || shape_valid(&m->l3)) &&
+	       (!m->stlb.sets || shape_valid(&m->stlb)) && (!m->l2.sets || shape_valid(&m->l2)) &&
+	       (!m->l3.sets || shape_valid(&m->l3)) &&
 	       size_valid(m->counters, QUIPU_MODEL_COUNTERS) && size_valid(m->targets, QUIPU_MODEL_TARGETS) &&
 	       size_valid(m->returns, QUIPU_MODEL_RETURNS) && m->history <= 16 && m->l3_cpus;
 }
@@ -80,7 +88,6 @@ int models_open(void)
 	}
 	check_layout();
 	engine.fetch_shift = engine.model.l1i.shift;
-	engine.page_shift = engine.model.itlb.shift;
 	for (unsigned k = 0; k < SEG_SCALARS; k++)
 		for (unsigned c = 0; c < MODEL_COUNTS; c++)
 			if (engine.head->scalar_signal[k] == model_signal(c)) {
@@ -90,6 +97,16 @@ int models_open(void)
 	return 0;
 }
 
+/* From the second thread on the sets of a shared cache are locked. The only one that runs is here, in a system call. */
+static void begin_threads(void)
+{
+	if (threaded)
+		return;
+	threaded = true;
+	for (unsigned i = 0; i < LAST_LEVELS; i++)
+		last_level[i].cache.shared = 1;
+}
+
 void models_begin(struct seg_vcpu *v)
 {
 	struct models *s = vcpu_models(v);
@@ -97,6 +114,8 @@ void models_begin(struct seg_vcpu *v)
 
 	if (!(engine.features & (SEG_DATA | SEG_FETCH | SEG_PREDICT)))
 		return;
+	if (vcpu_index(v))
+		begin_threads();
 	if (!s->bytes && bytes)
 		s->bytes = zeroes(bytes);
 	s->ready = s->bytes || !bytes;
@@ -104,6 +123,8 @@ void models_begin(struct seg_vcpu *v)
 		model_memory_init(&s->memory, &engine.model, s->bytes, NULL);
 	model_predictor_init(&s->predict, &engine.model);
 	memset(s->seen, 0, sizeof(s->seen));
+	s->stamp = (s->stamp & bits_mask(48)) | (uint64_t)(vcpu_index(v) + 1) << 48;
+	s->stamp++;
 }
 
 void models_forget(struct seg_vcpu *v)
@@ -118,24 +139,24 @@ void models_forget(struct seg_vcpu *v)
 static struct model_cache *level3(const struct seg_vcpu *v)
 {
 	unsigned group = v->cpu / engine.model.l3_cpus % LAST_LEVELS;
-	struct model_cache *c = &last_level[group];
-	struct model_cache made;
-	void *bytes, *none = NULL;
+	struct model_cache *c = &last_level[group].cache;
+	uint8_t *bytes, *none = NULL;
 
 	if (!engine.model.l3.sets)
 		return NULL;
-	if (__atomic_load_n(&c->shared, __ATOMIC_ACQUIRE))
+	if (__atomic_load_n(&last_level[group].ready, __ATOMIC_ACQUIRE))
 		return c;
 	bytes = zeroes(model_cache_bytes(&engine.model.l3));
 	if (!bytes)
 		return NULL;
-	model_cache_init(&made, &engine.model.l3, engine.model.lru, bytes);
-	if (!__atomic_compare_exchange_n(&c->sets, (uint8_t **)&none, bytes, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) {
+	if (!__atomic_compare_exchange_n(&last_level[group].bytes, &none, bytes, false, __ATOMIC_ACQ_REL,
+					 __ATOMIC_ACQUIRE)) {
 		munmap(bytes, model_cache_bytes(&engine.model.l3));
-		return __atomic_load_n(&c->shared, __ATOMIC_ACQUIRE) ? c : NULL;
+		return NULL; /* until the other one is done */
 	}
-	*c = made;
-	__atomic_store_n(&c->shared, 1, __ATOMIC_RELEASE);
+	model_cache_init(c, &engine.model.l3, engine.model.lru, bytes);
+	c->shared = threaded;
+	__atomic_store_n(&last_level[group].ready, 1, __ATOMIC_RELEASE);
 	return c;
 }
 
@@ -174,6 +195,7 @@ void models_fetch(struct seg_vcpu *v, const struct block *t)
 {
 	struct models *s = vcpu_models(v);
 	uint64_t bytes = UINT64_C(1) << engine.fetch_shift, at = t->pc & -bytes;
+	uint32_t fetches = s->memory.fetches;
 
 	if (!s->ready || !t->n)
 		return;
@@ -185,6 +207,11 @@ void models_fetch(struct seg_vcpu *v, const struct block *t)
 		if (s->memory.changed | lost && settle(v, s, lost))
 			fold_access(v, t, first_in(t, at), 0);
 	}
+	if (s->memory.fetches != fetches)
+		s->stamp++;
+	/* A longer one may need a set twice. */
+	if (t->last - t->pc <= bytes * s->memory.fetch_line_mask)
+		((struct block *)t)->stamp = s->stamp;
 }
 
 /* ---- data ---- */
@@ -214,11 +241,14 @@ static inline __attribute__((always_inline)) void accessed(unsigned vcpu, uint32
 							   unsigned line_shift, unsigned page_shift, uint32_t lines,
 							   uint32_t pages)
 {
+	/* A table: a shift by a variable costs more. */
+	static const uint8_t more[8] = { 0, 1, 3, 7, 15, 31, 63, 127 };
 	const struct model_memory *m = &engine_models[vcpu & (SEG_VCPUS - 1)].memory;
-	uint64_t line = va >> line_shift, page = va >> page_shift, last = va + (1u << ACCESS_SIZE(info)) - 1;
+	uint64_t line = m->line[ACCESS_STORE(info)][va >> line_shift & lines];
+	uint64_t page = m->page[va >> page_shift & pages];
+	uint64_t outside = (line ^ va) | (line ^ (va + more[ACCESS_SIZE(info)]));
 
-	if (__builtin_expect((m->line[ACCESS_STORE(info)][line & lines] == line) & (m->page[page & pages] == page) &
-				     (last >> line_shift == line), 1))
+	if (__builtin_expect(!(outside >> line_shift | (page ^ va) >> page_shift), 1))
 		return;
 	access_missed(vcpu, info, va, udata);
 }

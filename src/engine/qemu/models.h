@@ -15,6 +15,7 @@
 
 struct models {
 	_Alignas(MODELS_STRIDE) struct model_memory memory;
+	_Alignas(64) uint64_t stamp; /* changes with the filters of the instruction side; never that of another vCPU */
 	struct model_predictor predict;
 	uint64_t seen[MODEL_COUNTS]; /* of memory.count, what the signals have */
 	void *bytes;		     /* of the caches */
@@ -26,7 +27,9 @@ extern struct models engine_models[SEG_VCPUS];
 
 static inline struct models *vcpu_models(const struct seg_vcpu *v)
 {
-	return &engine_models[vcpu_index(v)];
+	/* From one stride to the other with a shift. */
+	return (struct models *)((char *)engine_models +
+				 ((const char *)v - (const char *)engine_pub) * (MODELS_STRIDE / sizeof(*v)));
 }
 
 /* models_open - which models the segment asks for. 0 or -1. */
@@ -38,15 +41,13 @@ void models_forget(struct seg_vcpu *);
 /* models_fetch - @t was entered: its lines are fetched. Folds when a deadline is reached. */
 void models_fetch(struct seg_vcpu *, const struct block *t);
 
-/* models_fetched - are the lines of @t, and its page, those that were fetched last in their sets? Two lines at most. */
+/*
+ * models_fetched - fetching the lines of @t changes nothing: they were the last ones of their sets, and no filter has
+ * changed since.
+ */
 static inline bool models_fetched(const struct seg_vcpu *v, const struct block *t)
 {
-	const struct model_memory *m = &vcpu_models(v)->memory;
-	unsigned shift = engine.fetch_shift, page_shift = engine.page_shift;
-	uint64_t first = t->pc >> shift, last = t->last >> shift, page = t->last >> page_shift;
-
-	return (m->fetch_line[first & m->fetch_line_mask] == first) & (m->fetch_line[last & m->fetch_line_mask] == last) &
-	       (m->fetch_page[page & m->fetch_page_mask] == page) & (last - first <= 1) & (t->pc >> page_shift == page);
+	return t->stamp == vcpu_models(v)->stamp;
 }
 
 struct qemu_plugin_insn;

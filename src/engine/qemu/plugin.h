@@ -75,7 +75,7 @@ struct engine {
 	void (*ordinary)(unsigned vcpu, void *block); /* the callback of a block that is nothing special */
 	struct rates rates;
 	struct quipu_model model;
-	unsigned fetch_shift, page_shift; /* of a line and a page of the instruction side */
+	unsigned fetch_shift; /* of a line of instructions */
 	struct block_store store;
 	struct entries entries;
 	uint64_t handlers[HANDLERS_MAX]; /* where the guest's signal handlers begin */

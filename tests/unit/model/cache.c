@@ -121,7 +121,8 @@ static void access_filtered(struct bed *b, uint64_t va, unsigned size, bool stor
 	uint64_t line = va >> b->shape.l1d.shift, page = va >> b->shape.dtlb.shift;
 	bool inside = (va + size - 1) >> b->shape.l1d.shift == line;
 
-	if (inside && m->line[store][line & m->line_mask] == line && m->page[page & m->page_mask] == page)
+	if (inside && m->line[store][line & m->line_mask] == line << b->shape.l1d.shift &&
+	    m->page[page & m->page_mask] == page << b->shape.dtlb.shift)
 		return;
 	model_data(m, va, size, store);
 }
