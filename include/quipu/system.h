@@ -52,12 +52,14 @@ void quipu_system_idle(struct quipu_system *, unsigned cpu, uint64_t ns);
  * Threads of guest programs.
  * quipu_system_place - the CPU for a new thread: the lowest idle one; it counts as taken until quipu_system_leave.
  *	-1 when every CPU has a thread (sharing a CPU in time slices is the engine's later work).
+ *	quipu_system_place_last - the highest idle CPU: for what must not push guest threads off their CPUs.
  * quipu_system_wake - the clock of an idle CPU moves up to @not_before (ns): a woken CPU starts no earlier than
  *	whoever woke it.
  * quipu_system_run - quipu_system_wake, then @task starts running on @cpu.
  * quipu_system_stop - the task on @cpu stops running.
  */
 int quipu_system_place(struct quipu_system *);
+int quipu_system_place_last(struct quipu_system *);
 void quipu_system_leave(struct quipu_system *, unsigned cpu);
 void quipu_system_wake(struct quipu_system *, unsigned cpu, uint64_t not_before);
 void quipu_system_run(struct quipu_system *, unsigned cpu, struct quipu_task *, uint64_t not_before);

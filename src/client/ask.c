@@ -68,6 +68,7 @@ static void catch_up(struct gate *g, const struct quipu_event *e, bool look)
 	session_serve(g->session);
 	if (session_guests(g->session))
 		session_refresh(g->session);
+	tasks_run(g);
 	if (look)
 		ask_clock(g);
 	else
@@ -112,7 +113,9 @@ static bool stands(const struct gate *g, const struct quipu_event *e)
 {
 	if (session_guests(g->session))
 		return false;
-	return quipu_event_task(e) || quipu_event_state(e) < 0;
+	if (quipu_event_state(e) < 0)
+		return true;
+	return quipu_event_task(e) && !tasks_counted(g, quipu_task_tid(quipu_event_task(e)));
 }
 
 static void set_ring_flag(struct gate *g, const struct gate_event *e)
@@ -366,6 +369,8 @@ static void ask_open(struct gate *g, struct client *c, const struct gate_request
 	}
 	if (!quipu_event_task(event))
 		sync_cpu(g, event);
+	if (quipu_event_task(event) && !(quipu_event_attr(event)->flags & QUIPU_ATTR_ENABLE_ON_EXEC))
+		tasks_count(g, quipu_task_tid(quipu_event_task(event)));
 	if (q->args[3] & PERF_FLAG_FD_OUTPUT && leader)
 		take_ring(g, e, leader->ring);
 	a->fd = rc;

@@ -59,7 +59,9 @@ struct client {
 /* A process or thread of the host that events were opened on, or that descends from one. */
 struct host_task {
 	struct source source; /* its pidfd */
-	pid_t tid;
+	pid_t tid, tgid;
+	int cpu;      /* the modelled CPU on which its host time counts, -1: it does not count */
+	uint64_t ran; /* ns of host CPU time that have been counted */
 	struct host_task *next;
 };
 
@@ -116,6 +118,12 @@ void tasks_ended(struct gate *, struct host_task *);
 /* A process has replaced its program by one that runs natively. */
 void tasks_exec(struct gate *, pid_t pid);
 void tasks_guest_ended(void *gate, pid_t pid);
+/* The time of @tid counts from now on: an event was opened on it. tasks_run - what all have run is counted. */
+void tasks_count(struct gate *, pid_t tid);
+void tasks_run(struct gate *);
+bool tasks_counted(const struct gate *, pid_t tid);
+/* Does any of them have to be looked at from time to time? */
+bool tasks_waited_for(const struct gate *);
 bool tasks_is_guest(const struct gate *, const struct quipu_task *);
 
 #endif

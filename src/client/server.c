@@ -19,7 +19,8 @@
 
 #include "client/gate_impl.h"
 
-#define ROUND 64 /* sources served between two waits */
+#define ROUND	64 /* sources served between two waits */
+#define LOOK_MS 4  /* how often the time of tasks of the host is looked at while something waits for it */
 
 uint64_t gate_host_ns(void)
 {
@@ -327,13 +328,17 @@ int gate_run(struct gate *g, pid_t child, int *status, volatile int *stop)
 
 	reap(g, child, status, &over);
 	while (!over) {
-		int n = epoll_wait(g->epoll, ev, ROUND, -1);
+		int n = epoll_wait(g->epoll, ev, ROUND, tasks_waited_for(g) ? LOOK_MS : -1);
 
 		if (n < 0 && errno != EINTR)
 			return -errno;
 		if (stop && *stop) {
 			kill(child, *stop);
 			*stop = 0;
+		}
+		if (!n) {
+			tasks_run(g);
+			gate_changed(g);
 		}
 		for (int i = 0; i < n; i++)
 			if (ev[i].data.ptr == &g->children)

@@ -51,8 +51,9 @@ static int read_facts(pid_t tid, struct facts *f)
 	return seen > 0 && f->tgid ? 0 : -ESRCH;
 }
 
-static void watch_task(struct gate *g, pid_t tid, bool thread)
+static void watch_task(struct gate *g, pid_t tid, pid_t tgid)
 {
+	bool thread = tid != tgid;
 	struct host_task *t = calloc(1, sizeof(*t));
 	int fd = (int)syscall(SYS_pidfd_open, tid, thread ? PIDFD_OF_THREAD : 0);
 
@@ -63,6 +64,8 @@ static void watch_task(struct gate *g, pid_t tid, bool thread)
 		return;
 	}
 	t->tid = tid;
+	t->tgid = tgid;
+	t->cpu = -1;
 	t->next = g->tasks;
 	g->tasks = t;
 }
@@ -74,7 +77,7 @@ static struct quipu_task *make_task(struct gate *g, pid_t tid, const struct fact
 	if (!task)
 		return NULL;
 	quipu_task_set_uid(task, f->uid);
-	watch_task(g, tid, tid != f->tgid);
+	watch_task(g, tid, f->tgid);
 	return task;
 }
 
@@ -104,12 +107,99 @@ static struct quipu_task *inherit_down(struct gate *g, pid_t pid, unsigned gener
 	return parent ? make_task(g, pid, &f, parent) : NULL;
 }
 
+/* ---- the time of tasks that do not run under the engine ---- */
+
+static struct host_task *host_task(const struct gate *g, pid_t tid)
+{
+	struct host_task *t = g->tasks;
+
+	while (t && t->tid != tid)
+		t = t->next;
+	return t;
+}
+
+static uint64_t host_cpu_ns(const struct host_task *t)
+{
+	unsigned long long ns = 0;
+	char path[64], text[64] = "";
+	ssize_t n;
+	int fd;
+
+	snprintf(path, sizeof(path), "/proc/%d/task/%d/schedstat", (int)t->tgid, (int)t->tid);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	n = fd < 0 ? 0 : read(fd, text, sizeof(text) - 1);
+	if (fd >= 0)
+		close(fd);
+	return n > 0 && sscanf(text, "%llu", &ns) == 1 ? ns : t->ran;
+}
+
+static void run_task(struct gate *g, struct host_task *t)
+{
+	uint64_t now;
+
+	if (t->cpu < 0)
+		return;
+	now = host_cpu_ns(t);
+	if (now > t->ran)
+		session_host_run(g->session, (unsigned)t->cpu, t->tgid, t->tid, now - t->ran);
+	t->ran = now;
+}
+
+void tasks_run(struct gate *g)
+{
+	for (struct host_task *t = g->tasks; t; t = t->next)
+		run_task(g, t);
+}
+
+bool tasks_counted(const struct gate *g, pid_t tid)
+{
+	const struct host_task *t = host_task(g, tid);
+
+	return t && t->cpu >= 0;
+}
+
+bool tasks_waited_for(const struct gate *g)
+{
+	for (const struct host_task *t = g->tasks; t; t = t->next)
+		if (t->cpu >= 0 && session_host_armed(g->session, (unsigned)t->cpu))
+			return true;
+	return false;
+}
+
+void tasks_count(struct gate *g, pid_t tid)
+{
+	struct host_task *t = host_task(g, tid);
+	struct quipu_task *task = quipu_task_find(g->core, tid);
+
+	if (!t || !task || t->cpu >= 0)
+		return;
+	t->cpu = quipu_system_place_last(g->system);
+	if (t->cpu < 0)
+		return;
+	t->ran = host_cpu_ns(t);
+	quipu_system_run(g->system, (unsigned)t->cpu, task, quipu_system_time(g->system));
+}
+
+/* It runs under the engine from now on, or a program that is none of this machine's, or it is gone. */
+static void count_no_more(struct gate *g, pid_t tid)
+{
+	struct host_task *t = host_task(g, tid);
+
+	if (!t || t->cpu < 0)
+		return;
+	run_task(g, t);
+	quipu_system_stop(g->system, (unsigned)t->cpu, false);
+	quipu_system_leave(g->system, (unsigned)t->cpu);
+	t->cpu = -1;
+}
+
 struct quipu_task *tasks_started(void *arg, pid_t pid, const char *comm)
 {
 	struct gate *g = arg;
 	struct quipu_task *task = inherit_down(g, pid, GENERATIONS);
 	struct facts f;
 
+	count_no_more(g, pid);
 	if (task)
 		return task;
 	task = quipu_task_new(g->core, NULL, pid, pid, false, comm, 0);
@@ -123,6 +213,22 @@ bool tasks_is_guest(const struct gate *g, const struct quipu_task *task)
 	return session_has(g->session, quipu_task_pid(task));
 }
 
+/* Are the host's own programs the machine's too? On any other machine a shell is a helper, whose time is not its. */
+static bool runs_here(const struct gate *g)
+{
+	enum quipu_isa isa = quipu_system_machine(g->system)->isa;
+
+#if defined(__x86_64__)
+	return isa == QUIPU_ISA_X86_64;
+#elif defined(__riscv)
+	return isa == QUIPU_ISA_RISCV64;
+#elif defined(__powerpc64__)
+	return isa == QUIPU_ISA_PPC64LE;
+#else
+	return isa == QUIPU_ISAS;
+#endif
+}
+
 void tasks_exec(struct gate *g, pid_t pid)
 {
 	struct facts f;
@@ -133,6 +239,8 @@ void tasks_exec(struct gate *g, pid_t pid)
 	task = inherit_down(g, pid, GENERATIONS);
 	if (!task)
 		return;
+	if (!runs_here(g))
+		count_no_more(g, pid);
 	g->follow_from = gate_host_ns(); /* a helper that waits: the machine's time goes with the host's */
 	quipu_task_exec(task, f.comm, 0);
 	session_sync(g->session);
@@ -144,6 +252,7 @@ void tasks_ended(struct gate *g, struct host_task *ended)
 	struct quipu_task *task;
 	pid_t tid = ended->tid;
 
+	run_task(g, ended);
 	while (*at != ended)
 		at = &(*at)->next;
 	*at = ended->next;
@@ -152,7 +261,9 @@ void tasks_ended(struct gate *g, struct host_task *ended)
 	ask_clock(g);
 	task = quipu_task_find(g->core, tid);
 	if (task)
-		quipu_task_exit(task, 0);
+		quipu_task_exit(task, ended->cpu < 0 ? 0 : (unsigned)ended->cpu);
+	if (ended->cpu >= 0)
+		quipu_system_leave(g->system, (unsigned)ended->cpu);
 	gate_changed(g);
 }
 

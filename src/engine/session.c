@@ -925,6 +925,61 @@ void session_refresh(struct session *s)
 	for_each_running(s, refresh_thread);
 }
 
+/* ---- tasks of the host ---- */
+
+#define HOST_LANES 2 /* instructions and cycles */
+
+/* Cycles until the nearest deadline of @c, at most @n; *slots are those that are then reached. */
+static uint64_t host_distance(struct cpu_state *c, uint64_t n, uint64_t *slots)
+{
+	*slots = 0;
+	for (uint64_t m = c->used; m; m &= m - 1) {
+		const struct want *w = &c->want[bits_low(m)];
+		uint64_t value, far;
+
+		if (!w->armed || w->index >= HOST_LANES)
+			continue;
+		value = c->gone[w->index] + c->view[w->index];
+		far = w->d.at > value ? w->d.at - value : 1;
+		if (far > n)
+			continue;
+		if (far < n)
+			*slots = 0;
+		n = far;
+		*slots |= m & -m;
+	}
+	return n;
+}
+
+bool session_host_armed(const struct session *s, unsigned cpu)
+{
+	const struct cpu_state *c = &s->cpus[cpu];
+
+	for (uint64_t m = c->used; m; m &= m - 1)
+		if (c->want[bits_low(m)].armed && c->want[bits_low(m)].index < HOST_LANES)
+			return true;
+	return false;
+}
+
+void session_host_run(struct session *s, unsigned cpu, pid_t pid, pid_t tid, uint64_t ns)
+{
+	struct cpu_state *c = &s->cpus[cpu];
+	uint64_t left = bits_muldiv(ns, s->machine->hz, UINT64_C(1000000000));
+
+	while (left) {
+		struct quipu_interrupt intr = {.cpu = cpu, .pid = (uint32_t)pid, .tid = (uint32_t)tid};
+		uint64_t step = host_distance(c, left, &intr.slots);
+
+		for (unsigned k = 0; k < HOST_LANES; k++)
+			c->gone[k] += step;
+		left -= step;
+		for (uint64_t m = intr.slots; m; m &= m - 1)
+			c->want[bits_low(m)].armed = false;
+		if (intr.slots && s->signals.interrupt)
+			s->signals.interrupt(s->signals.arg, &intr);
+	}
+}
+
 void session_stop(struct session *s)
 {
 	if (!s->child || s->over)

@@ -188,6 +188,16 @@ int quipu_system_place(struct quipu_system *sys)
 	return -1;
 }
 
+int quipu_system_place_last(struct quipu_system *sys)
+{
+	for (unsigned c = sys->machine->ncpus; c-- > 0;)
+		if (!sys->cpus[c].taken) {
+			sys->cpus[c].taken = true;
+			return (int)c;
+		}
+	return -1;
+}
+
 void quipu_system_leave(struct quipu_system *sys, unsigned cpu)
 {
 	sys->cpus[cpu].taken = false;
