@@ -36,7 +36,7 @@ static uint8_t *order_of(const struct model_cache *c, struct model_set *s)
 	return (uint8_t *)(s->tag + 4 * c->vectors);
 }
 
-void model_cache_clear(struct model_cache *c)
+static void clear(struct model_cache *c)
 {
 	for (uint32_t i = 0; i < c->nsets; i++) {
 		struct model_set *s = set_at(c, i);
@@ -80,9 +80,10 @@ void model_cache_init(struct model_cache *c, const struct quipu_model_cache *sha
 	c->vectors = vectors_of(shape->ways);
 	c->lru = lru || bits_count(shape->ways) != 1;
 	c->levels = c->lru ? 0 : bits_low(shape->ways);
+	c->simple = whole && !c->lru && c->vectors <= 2;
 	for (uint32_t w = 0; w < c->ways; w++)
 		make_touch(c, w);
-	model_cache_clear(c);
+	clear(c);
 }
 
 static inline void place(const struct model_cache *c, uint64_t line, uint64_t *index, uint32_t *tag)
@@ -166,7 +167,7 @@ static void unlock(struct model_set *s)
 	__atomic_store_n(&s->lock, 0, __ATOMIC_RELEASE);
 }
 
-bool model_cache_access(struct model_cache *c, uint64_t line, bool write, bool *dirty, struct model_victim *victim)
+static bool access_any(struct model_cache *c, uint64_t line, bool write, bool *dirty, struct model_victim *victim)
 {
 	struct model_set *s;
 	uint64_t index;
@@ -195,6 +196,34 @@ bool model_cache_access(struct model_cache *c, uint64_t line, bool write, bool *
 	if (c->shared)
 		unlock(s);
 	return hit;
+}
+
+/* The usual case by a short way: eight or four ways, tree-PLRU, not shared, and the line is there. */
+bool model_cache_access(struct model_cache *c, uint64_t line, bool write, bool *dirty, struct model_victim *victim)
+{
+	struct model_set *s = set_at(c, line & c->mask);
+	uint32_t tag = (uint32_t)(line >> c->bits);
+	unsigned hits, way;
+
+	if (__builtin_expect(!c->simple, 0))
+		return access_any(c, line, write, dirty, victim);
+	hits = equal4(s->tag, tag);
+	if (c->vectors == 2)
+		hits |= equal4(s->tag + 4, tag) << 4;
+	if (!hits)
+		return access_any(c, line, write, dirty, victim);
+	way = bits_low(hits);
+	s->dirty |= (uint64_t)write << way;
+	if (dirty)
+		*dirty = s->dirty >> way & 1;
+	s->tree = (s->tree & c->touch[way].keep) | c->touch[way].set;
+	return true;
+}
+
+void model_cache_share(struct model_cache *c)
+{
+	c->shared = 1;
+	c->simple = 0;
 }
 
 bool model_cache_write_back(struct model_cache *c, uint64_t line)

@@ -33,7 +33,8 @@ struct model_cache {
 	uint32_t vectors; /* groups of four tags */
 	uint32_t levels; /* of the tree */
 	uint8_t lru;
-	uint8_t shared;
+	uint8_t shared; /* sets are locked */
+	uint8_t simple;
 	struct {
 		uint64_t keep, set;
 	} touch[QUIPU_MODEL_WAYS];
@@ -49,13 +50,13 @@ struct model_victim {
 size_t model_cache_bytes(const struct quipu_model_cache *);
 /* model_cache_init - an empty cache in @memory, which is all zero. */
 void model_cache_init(struct model_cache *, const struct quipu_model_cache *, bool lru, void *memory);
-/* model_cache_clear - empty it again. */
-void model_cache_clear(struct model_cache *);
 /*
  * model_cache_access - reference @line; true when it was there. Else it is there now, and *@victim tells of the line
  * that had to go (dirty false when none that matters). @write: it becomes dirty. *@dirty (may be NULL): is it so now?
  */
 bool model_cache_access(struct model_cache *, uint64_t line, bool write, bool *dirty, struct model_victim *victim);
+/* model_cache_share - from here on several threads use it: its sets are locked. */
+void model_cache_share(struct model_cache *);
 /* model_cache_prefetch - the set of @line will be needed. */
 static inline void model_cache_prefetch(const struct model_cache *c, uint64_t line)
 {

@@ -5,6 +5,7 @@
  * A miss belongs to the instruction that accesses, or that is fetched: the counts are brought forward here, in the middle
  * of its block, and fold_access finds what they reach.
  */
+#include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -104,7 +105,7 @@ static void begin_threads(void)
 		return;
 	threaded = true;
 	for (unsigned i = 0; i < LAST_LEVELS; i++)
-		last_level[i].cache.shared = 1;
+		model_cache_share(&last_level[i].cache);
 }
 
 void models_begin(struct seg_vcpu *v)
@@ -155,7 +156,8 @@ static struct model_cache *level3(const struct seg_vcpu *v)
 		return NULL; /* until the other one is done */
 	}
 	model_cache_init(c, &engine.model.l3, engine.model.lru, bytes);
-	c->shared = threaded;
+	if (threaded)
+		model_cache_share(c);
 	__atomic_store_n(&last_level[group].ready, 1, __ATOMIC_RELEASE);
 	return c;
 }
@@ -236,6 +238,10 @@ static __attribute__((noinline)) void access_missed(unsigned vcpu, uint32_t info
 	fold_access(v, t, (unsigned)(uintptr_t)udata, va);
 }
 
+#define STORE_OFFSET (sizeof(uint64_t) * MODEL_LINES) /* of line[1]; bit 17 of info shifted by 8 */
+#define PAGE_OFFSET  offsetof(struct model_memory, page)
+_Static_assert(STORE_OFFSET == 1u << (17 - 8) && SEG_VCPUS == 256, "the offsets above");
+
 /* Line and page size as constants where they are the usual ones. */
 static inline __attribute__((always_inline)) void accessed(unsigned vcpu, uint32_t info, uint64_t va, void *udata,
 							   unsigned line_shift, unsigned page_shift, uint32_t lines,
@@ -243,9 +249,10 @@ static inline __attribute__((always_inline)) void accessed(unsigned vcpu, uint32
 {
 	/* A table: a shift by a variable costs more. */
 	static const uint8_t more[8] = { 0, 1, 3, 7, 15, 31, 63, 127 };
-	const struct model_memory *m = &engine_models[vcpu & (SEG_VCPUS - 1)].memory;
-	uint64_t line = m->line[ACCESS_STORE(info)][va >> line_shift & lines];
-	uint64_t page = m->page[va >> page_shift & pages];
+	/* Offsets in bytes, so that no multiplication by eight is left: line[store] and page of the filters. */
+	const char *m = (const char *)engine_models + ((uint64_t)(uint8_t)vcpu * MODELS_STRIDE);
+	uint64_t line = *(const uint64_t *)(m + (info >> 8 & STORE_OFFSET) + (va >> (line_shift - 3) & 8 * lines));
+	uint64_t page = *(const uint64_t *)(m + PAGE_OFFSET + (va >> (page_shift - 3) & 8 * pages));
 	uint64_t outside = (line ^ va) | (line ^ (va + more[ACCESS_SIZE(info)]));
 
 	if (__builtin_expect(!(outside >> line_shift | (page ^ va) >> page_shift), 1))

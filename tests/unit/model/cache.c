@@ -298,7 +298,7 @@ static void a_miss_costs_what_the_serving_level_says(void **state)
 	assert_non_null(memory);
 	memset(memory, 0, bytes);
 	model_cache_init(&l3, &b->shape.l3, true, memory);
-	l3.shared = 1;
+	model_cache_share(&l3);
 	b->memory.l3 = &l3;
 	assert_int_equal(model_data(&b->memory, 0x1000, 8, false), 220); /* memory, and a walk */
 	assert_int_equal(model_data(&b->memory, 0x1008, 8, false), 0);
