@@ -3,11 +3,13 @@
 #include <quipu/platform.h>
 
 #include "platform/riscv/room.h"
+#include "platform/rock/room.h"
 #include "platform/vtd/room.h"
 #include "platform/x86/room.h"
 
 const struct quipu_platform *const quipu_platforms[] = {
 	&quipu_platform_riscv,
+	&quipu_platform_rock,
 	&quipu_platform_vtd,
 	&quipu_platform_x86,
 	NULL,
