@@ -223,10 +223,17 @@ void ask_event_hung_up(struct gate *g, struct gate_event *e)
 	gate_changed(g);
 }
 
-void ask_client_left(struct gate *g, struct client *c)
+/* The connection of an announced exec has closed: it happened. */
+void ask_exec_done(struct gate *g, struct client *c)
 {
 	if (c->execing)
-		tasks_exec(g, c->who.pid);
+		tasks_exec(g, c->who.pid, c->comm);
+	c->execing = false;
+}
+
+void ask_client_left(struct gate *g, struct client *c)
+{
+	ask_exec_done(g, c);
 	for (size_t i = 0; i < c->nmaps; i++)
 		for (; c->maps[i].count; c->maps[i].count--) {
 			struct gate_event *e = gate_find(g, c->maps[i].event);
@@ -605,9 +612,22 @@ static void ask_exec(struct gate *g, struct client *c, size_t payload, struct an
 		return;
 	}
 	c->execing = rc == -ENOEXEC;
+	snprintf(c->comm, sizeof(c->comm), "%.15s", strrchr(path, '/') ? strrchr(path, '/') + 1 : path);
 	a->reply.result = rc == -ENOEXEC ? 0 : rc;
 	if (!c->execing)
 		snprintf(c->reason, sizeof(c->reason), "%s", err.text);
+}
+
+/* A thread of the host has a new name. */
+static void ask_comm(struct gate *g, struct client *c, const struct gate_request *q, size_t payload)
+{
+	struct quipu_task *task = is_thread_of((pid_t)q->tid, c->who.pid) ? quipu_task_find(g->core, (pid_t)q->tid) : NULL;
+	char comm[16] = "";
+
+	memcpy(comm, g->payload, payload < 15 ? payload : 15);
+	catch_up(g, NULL, false);
+	if (task)
+		quipu_task_comm(task, comm, 0);
 }
 
 /* ---- who asks what ---- */
@@ -677,6 +697,9 @@ void ask(struct gate *g, struct client *c, const struct gate_request *q, size_t 
 		catch_up(g, NULL, !q->args[0]);
 		quipu_core_prctl(g->core, is_thread_of((pid_t)q->tid, c->who.pid) ? (pid_t)q->tid : c->who.pid, q->args[0]);
 		session_sync(g->session);
+		break;
+	case GATE_COMM:
+		ask_comm(g, c, q, payload);
 		break;
 	case GATE_EXEC:
 		ask_exec(g, c, payload, a);

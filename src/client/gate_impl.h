@@ -49,12 +49,15 @@ struct client {
 	struct source source;
 	struct quipu_caller who;
 	bool hello;
-	bool execing; /* announced the exec of a program that runs natively */
+	bool execing; /* announced the exec of a program that runs natively, */
+	char comm[16]; /* called so */
 	struct client_map *maps;
 	size_t nmaps;
 	char reason[512];
 	struct client *prev, *next;
 };
+
+#define HOST_MAPS 64u
 
 /* A process or thread of the host that events were opened on, or that descends from one. */
 struct host_task {
@@ -62,6 +65,9 @@ struct host_task {
 	pid_t tid, tgid;
 	int cpu;      /* the modelled CPU on which its host time counts, -1: it does not count */
 	uint64_t ran; /* ns of host CPU time that have been counted */
+	unsigned scans; /* looks at its mappings that are still to come, after an exec */
+	uint64_t seen[HOST_MAPS]; /* start addresses of those that have been told */
+	unsigned nseen;
 	struct host_task *next;
 };
 
@@ -107,6 +113,7 @@ uint64_t gate_host_ns(void);
 /* ask.c */
 void ask(struct gate *, struct client *, const struct gate_request *, size_t payload, struct answer *);
 void ask_event_hung_up(struct gate *, struct gate_event *);
+void ask_exec_done(struct gate *, struct client *);
 void ask_client_left(struct gate *, struct client *);
 /* The machine's time follows the host's while nothing runs. */
 void ask_clock(struct gate *);
@@ -116,11 +123,12 @@ struct quipu_task *tasks_find(struct gate *, pid_t tid);
 struct quipu_task *tasks_started(void *gate, pid_t pid, const char *comm);
 void tasks_ended(struct gate *, struct host_task *);
 /* A process has replaced its program by one that runs natively. */
-void tasks_exec(struct gate *, pid_t pid);
+void tasks_exec(struct gate *, pid_t pid, const char *comm);
 void tasks_guest_ended(void *gate, pid_t pid);
 /* The time of @tid counts from now on: an event was opened on it. tasks_run - what all have run is counted. */
 void tasks_count(struct gate *, pid_t tid);
 void tasks_run(struct gate *);
+void tasks_scan(struct gate *);
 bool tasks_counted(const struct gate *, pid_t tid);
 /* Does any of them have to be looked at from time to time? */
 bool tasks_waited_for(const struct gate *);

@@ -883,6 +883,7 @@ EXPORT int prctl(int option, ...)
 	struct exchange x = {.request = {.op = GATE_PRCTL, .args = {option == PR_TASK_PERF_EVENTS_ENABLE}}};
 	unsigned long a[4];
 	va_list ap;
+	int rc;
 
 	va_start(ap, option);
 	for (int i = 0; i < 4; i++)
@@ -892,7 +893,15 @@ EXPORT int prctl(int option, ...)
 		return exchange(&x) ? (int)result_of(&x) : -1;
 	if (!real)
 		*(void **)&real = dlsym(RTLD_NEXT, "prctl");
-	return real(option, a[0], a[1], a[2], a[3]);
+	rc = real(option, a[0], a[1], a[2], a[3]);
+	/* Whoever watches events watches names too; nobody else needs to tell. */
+	if (option == PR_SET_NAME && !rc && connection >= 0) {
+		struct exchange comm = {.request = {.op = GATE_COMM}, .payload = (const char *)a[0],
+					.length = strnlen((const char *)a[0], 15)};
+
+		exchange(&comm);
+	}
+	return rc;
 }
 
 /* ---- CPUs ---- */

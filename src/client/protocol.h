@@ -41,6 +41,7 @@ enum gate_op {
 	GATE_MUNMAP,	  /* event */
 	GATE_PRCTL,	  /* args: 1 enable, 0 disable */
 	GATE_ASYNC,	  /* event, args: 1 on, 0 off */
+	GATE_COMM,	  /* payload: the caller's new name */
 	GATE_POLL,	  /* event. result: bits of poll(2) */
 	GATE_EXEC,	  /* payload: path NUL argv[0] NUL. result: 1 run it as the payload says, 0 as it is.
 			   * values: words of the command; payload: the words, then changes of the environment ("NAME=value"

@@ -338,6 +338,7 @@ int gate_run(struct gate *g, pid_t child, int *status, volatile int *stop)
 		}
 		if (!n) {
 			tasks_run(g);
+			tasks_scan(g);
 			gate_changed(g);
 		}
 		for (int i = 0; i < n; i++)

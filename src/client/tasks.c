@@ -6,9 +6,11 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -161,7 +163,7 @@ bool tasks_counted(const struct gate *g, pid_t tid)
 bool tasks_waited_for(const struct gate *g)
 {
 	for (const struct host_task *t = g->tasks; t; t = t->next)
-		if (t->cpu >= 0 && session_host_armed(g->session, (unsigned)t->cpu))
+		if (t->scans || (t->cpu >= 0 && session_host_armed(g->session, (unsigned)t->cpu)))
 			return true;
 	return false;
 }
@@ -229,21 +231,84 @@ static bool runs_here(const struct gate *g)
 #endif
 }
 
-void tasks_exec(struct gate *g, pid_t pid)
-{
-	struct facts f;
-	struct quipu_task *task;
+/* ---- the mappings of programs that run natively ---- */
 
-	if (read_facts(pid, &f))
-		return;
-	task = inherit_down(g, pid, GENERATIONS);
+#define SCANS 6 /* after an exec: the loader is still at work when it is told */
+
+static bool told(struct host_task *t, uint64_t start)
+{
+	for (unsigned i = 0; i < t->nseen; i++)
+		if (t->seen[i] == start)
+			return true;
+	if (t->nseen < HOST_MAPS)
+		t->seen[t->nseen++] = start;
+	return false;
+}
+
+static void scan_task(struct gate *g, struct host_task *t)
+{
+	struct quipu_task *task = quipu_task_find(g->core, t->tid);
+	char path[64], line[PATH_MAX + 128], name[PATH_MAX];
+	unsigned cpu = t->cpu < 0 ? 0 : (unsigned)t->cpu;
+	FILE *f;
+
+	t->scans--;
+	snprintf(path, sizeof(path), "/proc/%d/maps", (int)t->tid);
+	f = task ? fopen(path, "re") : NULL;
+	while (f && fgets(line, sizeof(line), f)) {
+		struct quipu_mapping m = {.prot = PROT_READ | PROT_EXEC, .flags = MAP_PRIVATE, .name = name};
+		unsigned long long start, end, offset, inode;
+		char perms[8];
+
+		name[0] = 0;
+		if (sscanf(line, "%llx-%llx %7s %llx %x:%x %llu %4095[^\n]", &start, &end, perms, &offset, &m.maj, &m.min,
+			   &inode, name) < 7 || perms[2] != 'x' || told(t, start))
+			continue;
+		m.addr = start;
+		m.len = end - start;
+		m.pgoff = offset;
+		m.ino = inode;
+		if (!name[0])
+			m.name = "//anon";
+		quipu_task_mmap(task, &m, cpu);
+	}
+	if (f)
+		fclose(f);
+}
+
+void tasks_scan(struct gate *g)
+{
+	for (struct host_task *t = g->tasks; t; t = t->next)
+		if (t->scans)
+			scan_task(g, t);
+}
+
+void tasks_exec(struct gate *g, pid_t pid, const char *comm)
+{
+	struct quipu_task *task = inherit_down(g, pid, GENERATIONS);
+	struct host_task *t = host_task(g, pid);
+
 	if (!task)
 		return;
 	if (!runs_here(g))
 		count_no_more(g, pid);
+	else
+		tasks_count(g, pid);
 	g->follow_from = gate_host_ns(); /* a helper that waits: the machine's time goes with the host's */
-	quipu_task_exec(task, f.comm, 0);
+	quipu_task_exec(task, comm, 0);
+	if (t) {
+		t->nseen = 0;
+		t->scans = SCANS;
+		scan_task(g, t);
+	}
 	session_sync(g->session);
+}
+
+static void announced_exec(struct gate *g, pid_t pid)
+{
+	for (struct client *c = g->clients; c; c = c->next)
+		if (c->who.pid == pid)
+			ask_exec_done(g, c);
 }
 
 void tasks_ended(struct gate *g, struct host_task *ended)
@@ -252,6 +317,7 @@ void tasks_ended(struct gate *g, struct host_task *ended)
 	struct quipu_task *task;
 	pid_t tid = ended->tid;
 
+	announced_exec(g, tid); /* its end is known before that its connection has closed */
 	run_task(g, ended);
 	while (*at != ended)
 		at = &(*at)->next;
