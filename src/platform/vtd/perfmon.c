@@ -64,7 +64,7 @@ static void listen_all(struct quipu_vtd *u)
 
 		u->listening[group] |= events;
 		for (; events; events &= events - 1)
-			u->listeners[group][bits_low(events)] |= bits_one(c);
+			u->listeners[VTD_EVENT(group, bits_low(events))] |= bits_one(c);
 		for (unsigned i = 0; i < 32; i++) {
 			u->type_pass[i] |= (uint64_t)(u->pass[c].types >> i & 1) << c;
 			u->level_pass[i] |= (uint64_t)(u->pass[c].levels >> i & 1) << c;
@@ -146,20 +146,21 @@ static uint64_t who_pass(struct quipu_vtd *u, uint64_t who)
 }
 
 /* All counters see the same occurrence before any of them freezes the others. */
-static void deliver(struct quipu_vtd *u, uint64_t counters, uint64_t n)
+static inline void deliver(struct quipu_vtd *u, uint64_t counters, uint64_t n)
 {
 	uint64_t over = 0;
 
 	for (; counters; counters &= counters - 1) {
-		unsigned i = bits_low(counters);
-		struct vtd_count *c = &u->count[i];
-		uint64_t value = c->value;
+		unsigned c = bits_low(counters);
+		uint64_t left = u->left[c];
 
-		if (n > c->mask - value)
-			over |= bits_one(i);
-		c->value = (value + n) & c->mask;
+		u->left[c] = left - n;
+		if (__builtin_expect(left < n, 0)) {
+			u->left[c] = (left - n) & u->counter[c].mask;
+			over |= bits_one(c);
+		}
 	}
-	if (over)
+	if (__builtin_expect(over != 0, 0))
 		overflow(u, over);
 }
 
@@ -167,13 +168,12 @@ void vtd_tally_deliver(struct quipu_vtd *u, uint64_t who)
 {
 	const struct vtd_tally *t = &u->tally;
 
-	for (unsigned i = 0; i < t->n; i++) {
-		unsigned event = t->item[i].event;
+	uint64_t pass = who_pass(u, who);
 
-		deliver(u, u->listeners[event >> 8][event & 0xff] & who_pass(u, who) & u->type_pass[t->item[i].at] &
+	for (unsigned i = 0; i < t->n; i++)
+		deliver(u, u->listeners[t->item[i].event] & pass & u->type_pass[t->item[i].at] &
 				   u->level_pass[t->item[i].level],
 			t->item[i].n);
-	}
 }
 
 /* Up to and with the next overflow of a listening counter, so that what it freezes stops at the right occurrence. */
@@ -181,26 +181,20 @@ static uint64_t until_overflow(const struct quipu_vtd *u, uint64_t listeners)
 {
 	uint64_t least = UINT64_MAX;
 
-	for (; listeners; listeners &= listeners - 1) {
-		const struct vtd_count *c = &u->count[bits_low(listeners)];
-
-		if (c->mask - c->value < least)
-			least = c->mask - c->value;
-	}
+	for (; listeners; listeners &= listeners - 1)
+		if (u->left[bits_low(listeners)] < least)
+			least = u->left[bits_low(listeners)];
 	return least == UINT64_MAX ? least : least + 1;
 }
 
 void vtd_perfmon_count(struct quipu_vtd *u, enum vtd_event event, uint64_t n)
 {
-	unsigned group = event >> 8, bit = event & 0xff;
-
-	while (n && u->listeners[group][bit]) {
-		uint64_t step = until_overflow(u, u->listeners[group][bit]);
+	while (n && u->listeners[event]) {
+		uint64_t step = until_overflow(u, u->listeners[event]);
 
 		if (step > n)
 			step = n;
-		deliver(u, u->listeners[group][bit] & who_pass(u, 0) & u->type_pass[NO_AT] & u->level_pass[NO_LEVEL],
-			step);
+		deliver(u, u->listeners[event] & who_pass(u, 0) & u->type_pass[NO_AT] & u->level_pass[NO_LEVEL], step);
 		n -= step;
 	}
 }
@@ -303,7 +297,7 @@ static unsigned reset_values(struct quipu_vtd *u, uint64_t operand)
 {
 	(void)operand;
 	for (unsigned c = 0; c < u->ncounters; c++)
-		u->count[c].value = 0;
+		u->left[c] = u->counter[c].mask;
 	return ECMD_SUCCESS;
 }
 
@@ -399,16 +393,16 @@ static void write_block(struct quipu_vtd *u, unsigned c, uint32_t offset, uint32
 		counter->filter[filter] = value & filter_mask(u, filter);
 }
 
-static void write_counter(struct quipu_vtd *u, unsigned c, bool high, uint32_t value)
+static void write_counter(struct quipu_vtd *u, unsigned c, bool high, uint32_t half)
 {
-	struct vtd_count *counter = &u->count[c];
+	uint64_t mask = u->counter[c].mask, value = mask - u->left[c];
 	unsigned shift = high ? 32 : 0;
 
 	if ((u->enabled >> c & 1) && !(u->config.perfcap & PERFCAP_CWE))
 		return;
-	counter->value &= ~(UINT64_C(0xffffffff) << shift);
-	counter->value |= (uint64_t)value << shift;
-	counter->value &= counter->mask;
+	value &= ~(UINT64_C(0xffffffff) << shift);
+	value |= (uint64_t)half << shift;
+	u->left[c] = mask - (value & mask);
 }
 
 enum area { AREA_NONE, AREA_FREEZE, AREA_OVERFLOW, AREA_BLOCK, AREA_COUNTER };
@@ -458,7 +452,7 @@ bool vtd_perfmon_read(struct quipu_vtd *u, uint32_t offset, unsigned width, uint
 		v = read_block(u, c, at);
 		break;
 	case AREA_COUNTER:
-		v = u->count[c].value >> 8 * at;
+		v = (u->counter[c].mask - u->left[c]) >> 8 * at;
 		break;
 	}
 	*value = (uint32_t)v;
@@ -508,7 +502,7 @@ static void counter_init(struct quipu_vtd *u, unsigned c)
 	unsigned groups = PERFCAP_EGCNT(config->perfcap);
 	bool own = cap & CNTRCAP_PCC;
 
-	u->count[c].mask = bits_mask(own ? CNTRCAP_CW(cap) : PERFCAP_CW(config->perfcap));
+	counter->mask = bits_mask(own ? CNTRCAP_CW(cap) : PERFCAP_CW(config->perfcap));
 	counter->ios = own ? cap & CNTRCAP_IOS : config->perfcap & PERFCAP_IOS;
 	counter->gfs = own ? cap & CNTRCAP_GFS : config->perfcap & PERFCAP_GFS;
 	for (unsigned g = 0; g < groups; g++)

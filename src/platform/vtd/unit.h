@@ -8,8 +8,9 @@
 #include "cache.h"
 #include "registers.h"
 
-/* Events (Table 49): group << 8 | bit. */
-#define VTD_EVENT(group, bit) ((group) << 8 | (bit))
+/* Events (Table 49), as an index: 32 places to a group. */
+#define VTD_EVENT(group, bit) ((group) << 5 | (bit))
+#define VTD_EVENTS	      (16 << 5)
 enum vtd_event {
 	EV_CLOCKS = VTD_EVENT(0, 0),
 	EV_REQUESTS = VTD_EVENT(0, 1),
@@ -70,11 +71,6 @@ struct vtd_tally {
 	} item[TALLY_MAX];
 };
 
-/* What counting touches, small and together. */
-struct vtd_count {
-	uint64_t value, mask;
-};
-
 /* Filters of an enabled counter; those that are off let everything pass. */
 struct vtd_pass {
 	uint64_t want, care;	/* (who ^ want) & care must be 0 */
@@ -83,6 +79,7 @@ struct vtd_pass {
 
 struct vtd_counter {
 	uint64_t config; /* PERFCNTRCFG_REG without EN */
+	uint64_t mask;	 /* its largest value */
 	uint32_t filter[FILTERS];
 	bool ios, gfs;
 	uint32_t events[16]; /* what it can count, per group */
@@ -154,12 +151,12 @@ struct quipu_vtd {
 
 	/* perfmon */
 	unsigned ncounters;
-	struct vtd_count count[QUIPU_VTD_MAX_COUNTERS];
+	uint64_t left[QUIPU_VTD_MAX_COUNTERS]; /* to its largest value: its value is mask - left */
 	struct vtd_pass pass[QUIPU_VTD_MAX_COUNTERS];
 	struct vtd_counter counter[QUIPU_VTD_MAX_COUNTERS];
 	uint64_t enabled, frozen, overflowed; /* bit c: counter c */
 	uint32_t listening[16];		      /* per group: events that an enabled, unfrozen counter counts */
-	uint64_t listeners[16][28];	      /* the counters */
+	uint64_t listeners[VTD_EVENTS];	      /* the counters */
 	uint64_t type_pass[32], level_pass[32]; /* counters that a type, a level gets through to */
 	uint64_t choosy;		      /* counters that look at who it is */
 	uint64_t last_who, last_pass;	      /* the latest answer of all of them */
@@ -182,7 +179,7 @@ struct quipu_vtd {
 /* Does any counter listen to @event now? */
 static inline bool vtd_listens(const struct quipu_vtd *u, enum vtd_event event)
 {
-	return u->listening[event >> 8] >> (event & 0xff) & 1;
+	return u->listening[event >> 5] >> (event & 31) & 1;
 }
 
 static inline void vtd_tally_at(struct quipu_vtd *u, enum vtd_event event, uint64_t n, unsigned level, unsigned at)
