@@ -665,6 +665,21 @@ static void ask_of_event(struct gate *g, struct client *c, const struct gate_req
 	}
 }
 
+/* A miss says why: to whoever asks for it (GATE_REASON), and with -v to the user. */
+static void remember_reason(struct gate *g, struct client *c, uint32_t op, int err)
+{
+	static const char *const names[GATE_OPS] = {
+		[GATE_OPEN] = "perf_event_open", [GATE_READ_EVENT] = "read", [GATE_IOCTL] = "ioctl", [GATE_MMAP] = "mmap",
+		[GATE_MUNMAP] = "munmap", [GATE_PRCTL] = "prctl",
+	};
+	const char *why = quipu_core_last_reason(g->core);
+
+	snprintf(c->reason, sizeof(c->reason), "%s", why);
+	if (g->config.verbose && op < GATE_OPS && names[op])
+		fprintf(stderr, "quipu: %s of process %d: %s%s%s\n", names[op], (int)c->who.pid, strerrorname_np(err),
+			*why ? ": " : "", why);
+}
+
 /* Requests after which what the board says still stands. */
 static bool changes_nothing(uint32_t op)
 {
@@ -714,5 +729,5 @@ void ask(struct gate *g, struct client *c, const struct gate_request *q, size_t 
 		a->reply.result = -ENOSYS;
 	}
 	if (a->reply.result < 0)
-		snprintf(c->reason, sizeof(c->reason), "%s", quipu_core_last_reason(g->core));
+		remember_reason(g, c, q->op, (int)-a->reply.result);
 }

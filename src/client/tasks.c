@@ -182,14 +182,16 @@ void tasks_count(struct gate *g, pid_t tid)
 	quipu_system_run(g->system, (unsigned)t->cpu, task, quipu_system_time(g->system));
 }
 
-/* It runs under the engine from now on, or a program that is none of this machine's, or it is gone. */
+/*
+ * It runs under the engine from now on, or a program that is none of this machine's. What it has run since the last
+ * look was the exec, and the start of the engine: no program's time.
+ */
 static void count_no_more(struct gate *g, pid_t tid)
 {
 	struct host_task *t = host_task(g, tid);
 
 	if (!t || t->cpu < 0)
 		return;
-	run_task(g, t);
 	quipu_system_stop(g->system, (unsigned)t->cpu, false);
 	quipu_system_leave(g->system, (unsigned)t->cpu);
 	t->cpu = -1;
