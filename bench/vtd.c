@@ -3,12 +3,12 @@
  * vtd: translations per second of processor time (of the host), each line the best of three runs:
  *
  *	hit	IOTLB hits in 64 pages
- *	walk	full walks of four levels: root, context and four paging entries read each time (every cache absent)
- *	psc	IOTLB misses that the paging-structure cache shortens to one read
+ *	walk	full walks of four levels: root, context and four paging entries read each time
+ *(every cache absent) psc	IOTLB misses that the paging-structure cache shortens to one read
  *
- * each with 0 and with 14 counters that count with filters; then how misses grow with the number of devices, domains and
- * mapped pages. Mapped pages are sparse: their tables are shared where a real system would have them apart, their number
- * is what the tables describe.
+ * each with 0 and with 14 counters that count with filters; then how misses grow with the number of
+ *devices, domains and mapped pages. Mapped pages are sparse: their tables are shared where a real
+ *system would have them apart, their number is what the tables describe.
  *
  *	bench-vtd [--quick]
  */
@@ -77,7 +77,8 @@ static struct quipu_vtd_domain *domain(struct bench *b, uint16_t did)
 	return must(quipu_vtd_domain_new(b->tables, did, QUIPU_VTD_STAGE_SS, 4, NULL, 0));
 }
 
-static void count(struct bench *b, unsigned c, unsigned group, uint32_t events, int filter, uint32_t value)
+static void count(struct bench *b, unsigned c, unsigned group, uint32_t events, int filter,
+		  uint32_t value)
 {
 	uint32_t block = 0x1000 + 0x100 * c;
 
@@ -100,9 +101,10 @@ static void fourteen(struct bench *b)
 		int filter;
 		uint32_t value;
 	} set[14] = {
-		{3, 0x2, 4, 1},	 {3, 0x2, 4, 2},  {3, 0x2, 0, 0x100}, {3, 0x1, 0, 0x100}, {3, 0x1, 1, 1}, {3, 0x1, -1, 0},
-		{2, 0x20, 4, 2}, {2, 0x20, 4, 4}, {2, 0x10, 0, 0x100}, {2, 0x1, 0, 0x100}, {2, 0x2, 1, 1}, {1, 0x1, -1, 0},
-		{0, 0x2, 3, 1},	 {0, 0x4, -1, 0},
+		{3, 0x2, 4, 1},	     {3, 0x2, 4, 2},	 {3, 0x2, 0, 0x100}, {3, 0x1, 0, 0x100},
+		{3, 0x1, 1, 1},	     {3, 0x1, -1, 0},	 {2, 0x20, 4, 2},    {2, 0x20, 4, 4},
+		{2, 0x10, 0, 0x100}, {2, 0x1, 0, 0x100}, {2, 0x2, 1, 1},     {1, 0x1, -1, 0},
+		{0, 0x2, 3, 1},	     {0, 0x4, -1, 0},
 	};
 
 	for (unsigned c = 0; c < 14; c++)
@@ -175,7 +177,8 @@ static void no_caches(struct quipu_vtd_config *c)
 	memset(c->fs_psc, 0, sizeof(c->fs_psc));
 }
 
-static void one_domain(struct bench *b, const char *what, uint64_t pages, bool caches, bool counters, double target)
+static void one_domain(struct bench *b, const char *what, uint64_t pages, bool caches,
+		       bool counters, double target)
 {
 	struct quipu_vtd_domain *d;
 
@@ -195,7 +198,8 @@ static void one_domain(struct bench *b, const char *what, uint64_t pages, bool c
 	close_unit(b);
 }
 
-/* Each device in a domain of its own, up to the 65,280 requesters that are left; further domains stand by. */
+/* Each device in a domain of its own, up to the 65,280 requesters that are left; further domains
+ * stand by. */
 static void many(struct bench *b, unsigned devices, unsigned domains)
 {
 	char what[64];
@@ -232,13 +236,15 @@ static void sparse(struct bench *b, uint64_t pages)
 	d = domain(b, 1);
 	must_not(quipu_vtd_map(d, B, UINT64_C(0x2000000000), 512 * 4096, 4096, 3));
 	for (uint64_t at = 1 << 21; at < pages * 4096; at += 1 << 21) {
-		/* Map one page to make the tables above, then point their last entry at the first one's table. */
+		/* Map one page to make the tables above, then point their last entry at the first
+		 * one's table. */
 		if (at % (1 << 30) == 0)
 			must_not(quipu_vtd_map(d, B + at, UINT64_C(0x2000000000), 4096, 4096, 3));
 	}
 	directory = quipu_vtd_leaf_address(d, B) & ~UINT64_C(0xfff);
 	for (uint64_t gib = 0; gib << 30 < pages * 4096; gib++) {
-		uint64_t leaf = quipu_vtd_leaf_address(d, B + (gib << 30)) & ~UINT64_C(0xfff), pd = 0;
+		uint64_t leaf = quipu_vtd_leaf_address(d, B + (gib << 30)) & ~UINT64_C(0xfff),
+			 pd = 0;
 
 		/* The directory was allocated just before its first page table. */
 		pd = leaf - 4096;

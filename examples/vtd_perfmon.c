@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * A performance monitoring driver for a VT-d remapping unit in a hundred lines, without a board: finds out what the
- * unit can count, programs two counters through enhanced commands, lets a device read through the unit, and reads what
- * it cost. Exits with 0 when the numbers are those that the page tables dictate.
+ * A performance monitoring driver for a VT-d remapping unit in a hundred lines, without a board:
+ * finds out what the unit can count, programs two counters through enhanced commands, lets a device
+ * read through the unit, and reads what it cost. Exits with 0 when the numbers are those that the
+ * page tables dictate.
  *
- * Everything it does to the unit goes through memory-mapped registers, as in a real driver; replace quipu_vtd_read and
- * quipu_vtd_write with readq and writeq. Specification: Intel VT-d, chapters 10 and 11.4.13.
+ * Everything it does to the unit goes through memory-mapped registers, as in a real driver; replace
+ * quipu_vtd_read and quipu_vtd_write with readq and writeq. Specification: Intel VT-d, chapters 10
+ * and 11.4.13.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -65,7 +67,8 @@ static uint64_t value(struct quipu_vtd *unit, unsigned c)
 /* One domain, second stage, four levels: 64 pages at IOVA. */
 static int map(struct quipu_vtd_tables *tables)
 {
-	struct quipu_vtd_domain *domain = quipu_vtd_domain_new(tables, 5, QUIPU_VTD_STAGE_SS, 4, NULL, 0);
+	struct quipu_vtd_domain *domain =
+		quipu_vtd_domain_new(tables, 5, QUIPU_VTD_STAGE_SS, 4, NULL, 0);
 
 	if (!domain || quipu_vtd_map(domain, IOVA, UINT64_C(0x2000000000), PAGES * 4096, 4096, 3))
 		return -1;
@@ -78,29 +81,33 @@ static int run(struct quipu_vtd *unit)
 	struct quipu_vtd_response rs;
 	uint64_t perfcap = quipu_vtd_read(unit, PERFCAP, 8);
 
-	printf("counters: %" PRIu64 " of %" PRIu64 " bits, event groups: %" PRIu64 "\n", perfcap & 0xffff,
-	       perfcap >> 16 & 0x7f, perfcap >> 24 & 0x1f);
+	printf("counters: %" PRIu64 " of %" PRIu64 " bits, event groups: %" PRIu64 "\n",
+	       perfcap & 0xffff, perfcap >> 16 & 0x7f, perfcap >> 24 & 0x1f);
 	command(unit, FREEZE, 0);
 	if (count(unit, 0, 3, 0x1) || count(unit, 1, 3, 0x2) || count(unit, 2, 1, 0x1)) {
 		fputs("the unit refused a counter\n", stderr);
 		return 1;
 	}
 	command(unit, UNFREEZE, 0);
-	/* Ten rounds over 64 pages that fit the IOTLB: the first round walks, the other nine hit. */
+	/* Ten rounds over 64 pages that fit the IOTLB: the first round walks, the other nine hit.
+	 */
 	for (unsigned i = 0; i < 10 * PAGES; i++) {
 		rq.addr = IOVA + i % PAGES * 4096;
 		quipu_vtd_dma(unit, &rq, &rs);
 	}
-	printf("IOTLB lookups %" PRIu64 ", hits %" PRIu64 ", memory reads %" PRIu64 " (modelled)\n", value(unit, 0),
-	       value(unit, 1), value(unit, 2));
-	/* Root, context and four entries for the first page; one entry for each of the other 63, as the rest is cached. */
+	printf("IOTLB lookups %" PRIu64 ", hits %" PRIu64 ", memory reads %" PRIu64 " (modelled)\n",
+	       value(unit, 0), value(unit, 1), value(unit, 2));
+	/* Root, context and four entries for the first page; one entry for each of the other 63, as
+	 * the rest is cached. */
 	return value(unit, 0) != 640 || value(unit, 1) != 576 || value(unit, 2) != 6 + 63;
 }
 
 int main(void)
 {
-	struct quipu_vtd_memory *memory = quipu_vtd_memory_new(UINT64_C(1) << 40, UINT64_C(0x4000000));
-	struct quipu_vtd_tables *tables = memory ? quipu_vtd_tables_new(memory, QUIPU_VTD_LEGACY) : NULL;
+	struct quipu_vtd_memory *memory =
+		quipu_vtd_memory_new(UINT64_C(1) << 40, UINT64_C(0x4000000));
+	struct quipu_vtd_tables *tables =
+		memory ? quipu_vtd_tables_new(memory, QUIPU_VTD_LEGACY) : NULL;
 	struct quipu_vtd_config config;
 	struct quipu_vtd *unit;
 	const char *why = NULL;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * quipu replay: a DMA trace on a remapping unit of a machine, and what its events counted. The unit is that of the tree,
- * without the tree's devices and with a counter for each event, so that nothing is multiplexed. Format of the trace:
- * src/engine/dma/README.md.
+ * quipu replay: a DMA trace on a remapping unit of a machine, and what its events counted. The unit
+ * is that of the tree, without the tree's devices and with a counter for each event, so that
+ * nothing is multiplexed. Format of the trace: src/engine/dma/README.md.
  */
 #include <errno.h>
 #include <getopt.h>
@@ -34,7 +34,8 @@ struct replay {
 
 static const char usage[] =
 	"usage: quipu replay [-m MACHINE] [-u N] [--json] FILE|-\n\n"
-	"Put a DMA trace (first line \"# quipu-dma 1\", or binary) on a remapping unit and print what it counted.\n\n"
+	"Put a DMA trace (first line \"# quipu-dma 1\", or binary) on a remapping unit and print "
+	"what it counted.\n\n"
 	"  -m, --machine MACHINE  a machine with remapping units: a name or a file (vtd)\n"
 	"  -u, --unit N           its unit dmarN (0)\n"
 	"      --json             the counts as JSON\n";
@@ -67,12 +68,14 @@ static int find_unit(struct replay *r, const struct quipu_machine *m, struct qui
 		int err = vtd_tree_unit(m, node, index++, notes, r->node);
 
 		if (err)
-			return cli_error("%s: its remapping units are not right; `quipu machine check` says where", r->machine);
+			return cli_error("%s: its remapping units are not right; `quipu machine "
+					 "check` says where",
+					 r->machine);
 		if (r->node->number == r->number)
 			return 0;
 	}
-	return cli_error(index ? "%s has no unit dmar%u; `quipu machine show` lists them" :
-				 "%s has no remapping units; -m vtd has",
+	return cli_error(index ? "%s has no unit dmar%u; `quipu machine show` lists them"
+			       : "%s has no remapping units; -m vtd has",
 			 r->machine, r->number);
 }
 
@@ -97,7 +100,8 @@ static int open_unit(struct replay *r)
 	r->unit = r->memory ? quipu_vtd_new(&r->node->config, &unit_ops, r, &why) : NULL;
 	r->player = r->unit ? dma_replay_new(r->unit, r->memory, r->node->mode) : NULL;
 	if (!r->player)
-		return cli_error("dmar%u of %s: %s", r->number, r->machine, why ? why : "out of memory");
+		return cli_error("dmar%u of %s: %s", r->number, r->machine,
+				 why ? why : "out of memory");
 	return 0;
 }
 
@@ -116,7 +120,8 @@ static int start_counters(struct replay *r)
 
 		if (!has_event(r, e))
 			continue;
-		quipu_vtd_write(r->unit, 0x1000 + 0x100 * c, 8, (uint64_t)e->mask << 32 | e->group << 8);
+		quipu_vtd_write(r->unit, 0x1000 + 0x100 * c, 8,
+				(uint64_t)e->mask << 32 | e->group << 8);
 		quipu_vtd_write(r->unit, 0x400, 8, 0xf0 | (uint64_t)c << 16);
 		if (quipu_vtd_read(r->unit, 0x410, 8))
 			return cli_error("dmar%u cannot count %s", r->number, e->name);
@@ -127,7 +132,8 @@ static int start_counters(struct replay *r)
 
 static uint64_t counter(struct replay *r, unsigned c)
 {
-	return quipu_vtd_read(r->unit, 0x20000 + c * (1024u << bits_get(r->node->config.perfcap, 54, 52)), 8);
+	return quipu_vtd_read(
+		r->unit, 0x20000 + c * (1024u << bits_get(r->node->config.perfcap, 54, 52)), 8);
 }
 
 /* ---- the trace ---- */
@@ -139,7 +145,8 @@ static int play(struct replay *r, const struct dma_record *record, uint64_t wher
 
 	if (!err)
 		return 0;
-	cli_error("%s: %s %" PRIu64 ": %s", r->file, what, where, err == -ENOMEM || !why ? strerror(-err) : why);
+	cli_error("%s: %s %" PRIu64 ": %s", r->file, what, where,
+		  err == -ENOMEM || !why ? strerror(-err) : why);
 	return 1;
 }
 
@@ -216,12 +223,15 @@ static int play_file(struct replay *r)
 	} else {
 		ssize_t rest = getline(&line, &room, f);
 		char head[64];
-		int len = snprintf(head, sizeof(head), "%.*s%.40s", (int)n, (char *)first, rest > 0 ? line : "");
+		int len = snprintf(head, sizeof(head), "%.*s%.40s", (int)n, (char *)first,
+				   rest > 0 ? line : "");
 
 		if (dma_trace_is_text(head, len > 0 ? (size_t)len : 0))
 			status = play_text(r, f);
 		else
-			cli_error("%s: no DMA trace: it begins neither with \"# quipu-dma 1\" nor with QDMA", r->file);
+			cli_error("%s: no DMA trace: it begins neither with \"# quipu-dma 1\" nor "
+				  "with QDMA",
+				  r->file);
 	}
 	if (!status && ferror(f)) {
 		cli_error("%s: %s", r->file, strerror(errno));
@@ -243,10 +253,12 @@ static void print_table(struct replay *r, const struct dma_replay_totals *t)
 	       r->node->mode == QUIPU_VTD_LEGACY ? "legacy" : "scalable");
 	for (size_t i = 0; i < vtd_event_names_n; i++)
 		if (has_event(r, &vtd_event_names[i]))
-			printf("%18" PRIu64 "      %-28s modelled\n", counter(r, c++), vtd_event_names[i].name);
-	printf("\n%18" PRIu64 "      records over %" PRIu64 ".%09" PRIu64 " seconds of the trace\n", t->records,
-	       t->end / 1000000000, t->end % 1000000000);
-	printf("%18" PRIu64 "      requests, of which %" PRIu64 " met a fault\n", t->requests, t->faults);
+			printf("%18" PRIu64 "      %-28s modelled\n", counter(r, c++),
+			       vtd_event_names[i].name);
+	printf("\n%18" PRIu64 "      records over %" PRIu64 ".%09" PRIu64 " seconds of the trace\n",
+	       t->records, t->end / 1000000000, t->end % 1000000000);
+	printf("%18" PRIu64 "      requests, of which %" PRIu64 " met a fault\n", t->requests,
+	       t->faults);
 }
 
 static void print_json(struct replay *r, const struct dma_replay_totals *t)
@@ -256,10 +268,13 @@ static void print_json(struct replay *r, const struct dma_replay_totals *t)
 
 	for (size_t i = 0; i < vtd_event_names_n; i++)
 		if (has_event(r, &vtd_event_names[i]))
-			json_object_set_new(events, vtd_event_names[i].name, json_integer((json_int_t)counter(r, c++)));
-	all = json_pack("{s:s, s:s, s:i, s:o, s:s, s:I, s:I, s:I, s:I}", "trace", r->file, "machine", r->machine, "unit",
-			(int)r->number, "events", events, "exactness", "modelled", "records", (json_int_t)t->records, "requests",
-			(json_int_t)t->requests, "faults", (json_int_t)t->faults, "end_ns", (json_int_t)t->end);
+			json_object_set_new(events, vtd_event_names[i].name,
+					    json_integer((json_int_t)counter(r, c++)));
+	all = json_pack("{s:s, s:s, s:i, s:o, s:s, s:I, s:I, s:I, s:I}", "trace", r->file,
+			"machine", r->machine, "unit", (int)r->number, "events", events,
+			"exactness", "modelled", "records", (json_int_t)t->records, "requests",
+			(json_int_t)t->requests, "faults", (json_int_t)t->faults, "end_ns",
+			(json_int_t)t->end);
 	json_dumpf(all, stdout, JSON_INDENT(2));
 	putchar('\n');
 	json_decref(all);
@@ -288,8 +303,10 @@ static int run(struct replay *r)
 static int options(struct replay *r, int argc, char **argv)
 {
 	static const struct option longs[] = {
-		{"machine", required_argument, NULL, 'm'}, {"unit", required_argument, NULL, 'u'},
-		{"json", no_argument, NULL, 'j'},	   {"help", no_argument, NULL, 'h'},
+		{"machine", required_argument, NULL, 'm'},
+		{"unit", required_argument, NULL, 'u'},
+		{"json", no_argument, NULL, 'j'},
+		{"help", no_argument, NULL, 'h'},
 		{0},
 	};
 	int c;
@@ -318,7 +335,8 @@ static int options(struct replay *r, int argc, char **argv)
 		}
 	}
 	if (argc - optind != 1)
-		return cli_error("replay needs one trace, or - for standard input; `quipu replay --help`");
+		return cli_error(
+			"replay needs one trace, or - for standard input; `quipu replay --help`");
 	r->file = argv[optind];
 	return 0;
 }

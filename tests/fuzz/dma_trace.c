@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* DMA traces fed by libFuzzer, text or binary, replayed on a unit. What is read must come back from its binary form. */
+/* DMA traces fed by libFuzzer, text or binary, replayed on a unit. What is read must come back from
+ * its binary form. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -45,7 +46,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
 	unit = quipu_vtd_new(&config, &ops, memory, NULL);
 	p = dma_replay_new(unit, memory, mode);
 	if (dma_trace_is_binary(data, len)) {
-		for (size_t at = DMA_BINARY_HEADER; len - at >= DMA_BINARY_RECORD; at += DMA_BINARY_RECORD)
+		for (size_t at = DMA_BINARY_HEADER; len - at >= DMA_BINARY_RECORD;
+		     at += DMA_BINARY_RECORD)
 			if (!dma_trace_record(data + at, &r, &why))
 				replay(p, &r);
 	} else {

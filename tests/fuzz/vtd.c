@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * A remapping unit fed by libFuzzer: register accesses of any kind, quadwords of its tables and queues changed at will,
- * requests, interrupts, page requests. The owner's memory is small and hands out pages of exact size, so that a read
- * beside one is found. What must hold in the end: hits never exceed lookups.
+ * A remapping unit fed by libFuzzer: register accesses of any kind, quadwords of its tables and
+ * queues changed at will, requests, interrupts, page requests. The owner's memory is small and
+ * hands out pages of exact size, so that a read beside one is found. What must hold in the end:
+ * hits never exceed lookups.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -73,7 +74,8 @@ static uint16_t rid(struct input *in)
 
 static void dma(struct world *w, struct input *in)
 {
-	struct quipu_vtd_request rq = {.rid = rid(in), .pasid = pasid(in), .addr = address(in), .len = 64};
+	struct quipu_vtd_request rq = {
+		.rid = rid(in), .pasid = pasid(in), .addr = address(in), .len = 64};
 	struct quipu_vtd_response rs;
 	uint64_t how = take(in, 1);
 
@@ -85,7 +87,8 @@ static void dma(struct world *w, struct input *in)
 
 static void page_request(struct world *w, struct input *in)
 {
-	struct quipu_vtd_page_request rq = {.rid = rid(in), .pasid = pasid(in), .addr = address(in)};
+	struct quipu_vtd_page_request rq = {
+		.rid = rid(in), .pasid = pasid(in), .addr = address(in)};
 	uint64_t how = take(in, 2);
 
 	rq.r = how & 1;
@@ -147,7 +150,8 @@ static int open_world(struct world *w, uint64_t how)
 	bool scalable = how & 1;
 	struct quipu_vtd_config config;
 	struct quipu_vtd_domain *d, *outer = NULL;
-	enum quipu_vtd_stage stage = !scalable ? QUIPU_VTD_STAGE_SS : (enum quipu_vtd_stage)(1 + (how >> 1) % 4);
+	enum quipu_vtd_stage stage =
+		!scalable ? QUIPU_VTD_STAGE_SS : (enum quipu_vtd_stage)(1 + (how >> 1) % 4);
 
 	quipu_vtd_config_init(&config, how & 8 ? QUIPU_VTD_FULL : QUIPU_VTD_SPR);
 	config.replacement = (enum quipu_vtd_replacement)(how >> 4 & 3);
@@ -155,7 +159,8 @@ static int open_world(struct world *w, uint64_t how)
 	config.context_first = how & 0x80;
 	w->memory = quipu_vtd_memory_new(0x1000 * (PAGES + 1), 0x1000);
 	w->unit = quipu_vtd_new(&config, &ops, w, NULL);
-	w->tables = quipu_vtd_tables_new(w->memory, scalable ? QUIPU_VTD_SCALABLE : QUIPU_VTD_LEGACY);
+	w->tables =
+		quipu_vtd_tables_new(w->memory, scalable ? QUIPU_VTD_SCALABLE : QUIPU_VTD_LEGACY);
 	if (!w->unit || !w->tables)
 		return -1;
 	if (stage == QUIPU_VTD_STAGE_NESTED) {
@@ -172,7 +177,8 @@ static int open_world(struct world *w, uint64_t how)
 	else
 		quipu_vtd_attach(w->tables, 0x3a00, d, QUIPU_VTD_ATS);
 	quipu_vtd_queue_start(&w->queue, w->unit, w->memory, scalable);
-	quipu_vtd_enable(w->unit, quipu_vtd_tables_root(w->tables), scalable ? QUIPU_VTD_SCALABLE : QUIPU_VTD_LEGACY);
+	quipu_vtd_enable(w->unit, quipu_vtd_tables_root(w->tables),
+			 scalable ? QUIPU_VTD_SCALABLE : QUIPU_VTD_LEGACY);
 	return 0;
 }
 

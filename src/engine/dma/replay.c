@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * A DMA trace on a remapping unit. Map records build real page tables in the unit's memory, as the operating system that
- * was traced had them; everything else is what devices, or the driver through registers and descriptors, did.
+ * A DMA trace on a remapping unit. Map records build real page tables in the unit's memory, as the
+ * operating system that was traced had them; everything else is what devices, or the driver through
+ * registers and descriptors, did.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -35,7 +36,8 @@ struct dma_replay {
 	struct dma_replay_totals totals;
 };
 
-struct dma_replay *dma_replay_new(struct quipu_vtd *unit, struct quipu_vtd_memory *memory, enum quipu_vtd_mode mode)
+struct dma_replay *dma_replay_new(struct quipu_vtd *unit, struct quipu_vtd_memory *memory,
+				  enum quipu_vtd_mode mode)
 {
 	struct dma_replay *p = calloc(1, sizeof(*p));
 
@@ -45,7 +47,8 @@ struct dma_replay *dma_replay_new(struct quipu_vtd *unit, struct quipu_vtd_memor
 	p->memory = memory;
 	p->mode = mode;
 	p->tables = quipu_vtd_tables_new(memory, mode);
-	if (p->tables && !quipu_vtd_queue_start(&p->queue, unit, memory, mode == QUIPU_VTD_SCALABLE))
+	if (p->tables &&
+	    !quipu_vtd_queue_start(&p->queue, unit, memory, mode == QUIPU_VTD_SCALABLE))
 		return p;
 	dma_replay_free(p);
 	return NULL;
@@ -86,10 +89,12 @@ static struct domain *make(struct dma_replay *p, const struct dma_record *r)
 		return NULL;
 	p->domains = all;
 	d = &all[p->ndomains];
-	*d = (struct domain){.did = r->did, .rid = r->rid, .pasid = r->pasid, .by_pasid = r->by_pasid};
+	*d = (struct domain){
+		.did = r->did, .rid = r->rid, .pasid = r->pasid, .by_pasid = r->by_pasid};
 	if (r->by_pasid)
 		d->did = (uint16_t)(FIRST_DID + p->ndomains);
-	d->domain = quipu_vtd_domain_new(p->tables, d->did, fs ? QUIPU_VTD_STAGE_FS : QUIPU_VTD_STAGE_SS, 4, NULL, 0);
+	d->domain = quipu_vtd_domain_new(p->tables, d->did,
+					 fs ? QUIPU_VTD_STAGE_FS : QUIPU_VTD_STAGE_SS, 4, NULL, 0);
 	if (!d->domain)
 		return NULL;
 	p->ndomains++;
@@ -102,8 +107,10 @@ static int attach(struct dma_replay *p, uint16_t rid, const struct domain *d)
 
 	p->attached[rid / 8] |= (uint8_t)(1u << rid % 8);
 	if (pasid >= 0)
-		return quipu_vtd_attach_pasid(p->tables, rid, (uint32_t)pasid, d->domain, QUIPU_VTD_ATS);
-	return quipu_vtd_attach(p->tables, rid, d->domain, p->mode == QUIPU_VTD_SCALABLE ? QUIPU_VTD_ATS : 0);
+		return quipu_vtd_attach_pasid(p->tables, rid, (uint32_t)pasid, d->domain,
+					      QUIPU_VTD_ATS);
+	return quipu_vtd_attach(p->tables, rid, d->domain,
+				p->mode == QUIPU_VTD_SCALABLE ? QUIPU_VTD_ATS : 0);
 }
 
 static int switch_on(struct dma_replay *p)
@@ -170,8 +177,12 @@ static int introduce(struct dma_replay *p, uint16_t rid)
 
 static int do_dma(struct dma_replay *p, const struct dma_record *r, const char **why)
 {
-	struct quipu_vtd_request rq = {
-		.addr = r->addr, .pasid = r->pasid, .len = (uint32_t)r->size, .rid = r->rid, .at = r->at, .op = r->op};
+	struct quipu_vtd_request rq = {.addr = r->addr,
+				       .pasid = r->pasid,
+				       .len = (uint32_t)r->size,
+				       .rid = r->rid,
+				       .at = r->at,
+				       .op = r->op};
 	struct quipu_vtd_response rs;
 	int err = introduce(p, r->rid);
 
@@ -194,8 +205,15 @@ static int do_msi(struct dma_replay *p, const struct dma_record *r, const char *
 
 static int do_prq(struct dma_replay *p, const struct dma_record *r, const char **why)
 {
-	struct quipu_vtd_page_request rq = {.addr = r->addr, .pasid = r->pasid, .rid = r->rid, .group = r->group,
-					    .r = r->r, .w = r->w, .x = r->x, .priv = r->priv, .last = r->last};
+	struct quipu_vtd_page_request rq = {.addr = r->addr,
+					    .pasid = r->pasid,
+					    .rid = r->rid,
+					    .group = r->group,
+					    .r = r->r,
+					    .w = r->w,
+					    .x = r->x,
+					    .priv = r->priv,
+					    .last = r->last};
 
 	*why = NULL;
 	quipu_vtd_page_request(p->unit, &rq, NULL);
@@ -210,7 +228,8 @@ static int do_inv(struct dma_replay *p, const struct dma_record *r, const char *
 		/* What a driver does: put something harmless in its place, and go on. */
 		quipu_vtd_write(p->unit, 0x18, 4, p->on ? 0x80000000u : 0);
 		quipu_vtd_write(p->unit, 0x34, 4, 0x10);
-		if (quipu_vtd_queue_start(&p->queue, p->unit, p->memory, p->mode == QUIPU_VTD_SCALABLE))
+		if (quipu_vtd_queue_start(&p->queue, p->unit, p->memory,
+					  p->mode == QUIPU_VTD_SCALABLE))
 			return -ENOMEM;
 		return -EINVAL;
 	}
@@ -226,8 +245,9 @@ static int do_reg(struct dma_replay *p, const struct dma_record *r, const char *
 }
 
 static int (*const perform[])(struct dma_replay *, const struct dma_record *, const char **why) = {
-	[DMA_RECORD_DMA] = do_dma,	   [DMA_RECORD_MSI] = do_msi, [DMA_RECORD_PRQ] = do_prq, [DMA_RECORD_MAP] = do_map,
-	[DMA_RECORD_UNMAP] = do_unmap, [DMA_RECORD_INV] = do_inv, [DMA_RECORD_REG] = do_reg,
+	[DMA_RECORD_DMA] = do_dma, [DMA_RECORD_MSI] = do_msi,	  [DMA_RECORD_PRQ] = do_prq,
+	[DMA_RECORD_MAP] = do_map, [DMA_RECORD_UNMAP] = do_unmap, [DMA_RECORD_INV] = do_inv,
+	[DMA_RECORD_REG] = do_reg,
 };
 
 int dma_replay_record(struct dma_replay *p, const struct dma_record *r, const char **why)

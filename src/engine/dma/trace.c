@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* DMA traces, text and binary: README.md beside this file. Any bytes may come in; what is wrong is said, never guessed. */
+/* DMA traces, text and binary: README.md beside this file. Any bytes may come in; what is wrong is
+ * said, never guessed. */
 #include <errno.h>
 #include <string.h>
 
@@ -59,9 +60,10 @@ static bool number(const char *s, uint64_t most, uint64_t *value)
 	if (!*s)
 		return false;
 	for (; *s; s++) {
-		unsigned digit = *s >= '0' && *s <= '9' ? (unsigned)(*s - '0') :
-				 *s >= 'a' && *s <= 'f' ? (unsigned)(*s - 'a') + 10 :
-				 *s >= 'A' && *s <= 'F' ? (unsigned)(*s - 'A') + 10 : 16;
+		unsigned digit = *s >= '0' && *s <= '9'	  ? (unsigned)(*s - '0')
+				 : *s >= 'a' && *s <= 'f' ? (unsigned)(*s - 'a') + 10
+				 : *s >= 'A' && *s <= 'F' ? (unsigned)(*s - 'A') + 10
+							  : 16;
 
 		if (digit >= base || v > (UINT64_MAX - digit) / base)
 			return false;
@@ -142,8 +144,9 @@ static bool target(const char *s, struct dma_record *r)
 
 static bool parse_dma(const struct fields *f, struct dma_record *r)
 {
-	return rid(f->field[2], &r->rid) && pasid(f->field[3], &r->pasid) && letter(f->field[4], "UTX", &r->at) &&
-	       letter(f->field[5], "RWAZ", &r->op) && number(f->field[6], UINT64_MAX, &r->addr) &&
+	return rid(f->field[2], &r->rid) && pasid(f->field[3], &r->pasid) &&
+	       letter(f->field[4], "UTX", &r->at) && letter(f->field[5], "RWAZ", &r->op) &&
+	       number(f->field[6], UINT64_MAX, &r->addr) &&
 	       number(f->field[7], UINT32_MAX, &r->size);
 }
 
@@ -176,8 +179,8 @@ static bool parse_map(const struct fields *f, struct dma_record *r)
 	unsigned prot;
 
 	if (!target(f->field[2], r) || !number(f->field[3], UINT64_MAX, &r->addr) ||
-	    !number(f->field[4], UINT64_MAX, &r->pa) || !number(f->field[5], UINT64_MAX, &r->size) ||
-	    !letters(f->field[6], "rw", &prot))
+	    !number(f->field[4], UINT64_MAX, &r->pa) ||
+	    !number(f->field[5], UINT64_MAX, &r->size) || !letters(f->field[6], "rw", &prot))
 		return false;
 	r->r = prot & 1;
 	r->w = prot & 2;
@@ -242,7 +245,8 @@ int dma_trace_line(const char *line, size_t len, struct dma_record *r, const cha
 			continue;
 		*r = (struct dma_record){.kind = kinds[i].kind, .pasid = -1};
 		*why = kinds[i].usage;
-		if (f.n < kinds[i].least || f.n > kinds[i].most || !number(f.field[1], UINT64_MAX, &r->time))
+		if (f.n < kinds[i].least || f.n > kinds[i].most ||
+		    !number(f.field[1], UINT64_MAX, &r->time))
 			return -EINVAL;
 		return kinds[i].parse(&f, r) ? 1 : -EINVAL;
 	}
@@ -254,7 +258,8 @@ bool dma_trace_is_text(const void *bytes, size_t len)
 	static const char first[] = "# quipu-dma 1";
 	size_t n = sizeof(first) - 1;
 
-	return len >= n && !memcmp(bytes, first, n) && (len == n || strchr(" \t\r\n", ((const char *)bytes)[n]));
+	return len >= n && !memcmp(bytes, first, n) &&
+	       (len == n || strchr(" \t\r\n", ((const char *)bytes)[n]));
 }
 
 /* ---- binary ---- */
@@ -273,7 +278,8 @@ static void put(uint8_t *p, uint64_t v, unsigned n)
 
 bool dma_trace_is_binary(const void *bytes, size_t len)
 {
-	return len >= DMA_BINARY_HEADER && !memcmp(bytes, "QDMA", 4) && bits_le32((const uint8_t *)bytes + 4) == 1;
+	return len >= DMA_BINARY_HEADER && !memcmp(bytes, "QDMA", 4) &&
+	       bits_le32((const uint8_t *)bytes + 4) == 1;
 }
 
 void dma_trace_encode_header(uint8_t bytes[DMA_BINARY_HEADER])
@@ -309,19 +315,23 @@ void dma_trace_encode(const struct dma_record *r, uint8_t bytes[DMA_BINARY_RECOR
 	put(bytes + 32, r->rid, 2);
 	bytes[34] = (uint8_t)r->kind;
 	bytes[35] = (uint8_t)(r->op << 4 | r->at);
-	put(bytes + 36, r->did | (r->by_pasid ? F_BY_PASID : 0) | (r->last ? F_LAST : 0) | F_GROUP(r->group & 0x1ff) |
-				F_PERMS(perms), 4);
+	put(bytes + 36,
+	    r->did | (r->by_pasid ? F_BY_PASID : 0) | (r->last ? F_LAST : 0) |
+		    F_GROUP(r->group & 0x1ff) | F_PERMS(perms),
+	    4);
 }
 
 int dma_trace_record(const uint8_t bytes[DMA_BINARY_RECORD], struct dma_record *r, const char **why)
 {
-	uint32_t who = bits_le32(bytes + 28), flags = bits_le32(bytes + 36), size = bits_le32(bytes + 24);
+	uint32_t who = bits_le32(bytes + 28), flags = bits_le32(bytes + 36),
+		 size = bits_le32(bytes + 24);
 	unsigned kind = bytes[34], perms = flags >> 27 & 0xf;
 
 	*why = "no such kind of record";
 	if (kind < DMA_RECORD_DMA || kind > DMA_RECORD_REG)
 		return -EINVAL;
-	*why = "a PASID has 20 bits, an address type is 0 to 2, an operation 0 to 3, a register 4 or 8 bytes wide";
+	*why = "a PASID has 20 bits, an address type is 0 to 2, an operation 0 to 3, a register 4 "
+	       "or 8 bytes wide";
 	if (!(who & NO_PASID) && who > 0xfffff)
 		return -EINVAL;
 	if ((bytes[35] & 0xf) > QUIPU_VTD_TRANSLATED || bytes[35] >> 4 > QUIPU_VTD_ZERO_READ)
@@ -337,7 +347,10 @@ int dma_trace_record(const uint8_t bytes[DMA_BINARY_RECORD], struct dma_record *
 		.did = (uint16_t)flags,
 		.at = bytes[35] & 0xf,
 		.op = bytes[35] >> 4,
-		.r = perms & 1, .w = perms & 2, .x = perms & 4, .priv = perms & 8,
+		.r = perms & 1,
+		.w = perms & 2,
+		.x = perms & 4,
+		.priv = perms & 8,
 		.last = flags & F_LAST,
 		.group = flags >> 18 & 0x1ff,
 		.addr = bits_le64(bytes + 8),

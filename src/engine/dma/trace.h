@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * DMA traces: what devices asked of remapping units, one record a line (first line "# quipu-dma 1") or 40 bytes each
- * (header "QDMA"). Reading is pure: the caller brings the bytes. src/engine/dma/README.md is the format.
+ * DMA traces: what devices asked of remapping units, one record a line (first line "# quipu-dma 1")
+ * or 40 bytes each (header "QDMA"). Reading is pure: the caller brings the bytes.
+ * src/engine/dma/README.md is the format.
  */
 #ifndef ENGINE_DMA_TRACE_H
 #define ENGINE_DMA_TRACE_H
@@ -22,21 +23,22 @@ struct dma_record {
 	enum dma_record_kind kind;
 	uint64_t time; /* ns */
 	uint16_t rid;
-	int32_t pasid;	   /* -1: none */
-	bool by_pasid;	   /* map, unmap: of rid:pasid; else of the domain did */
+	int32_t pasid; /* -1: none */
+	bool by_pasid; /* map, unmap: of rid:pasid; else of the domain did */
 	uint16_t did;
-	uint8_t at, op;	   /* enum quipu_vtd_at, quipu_vtd_op */
+	uint8_t at, op; /* enum quipu_vtd_at, quipu_vtd_op */
 	bool r, w, x, priv, last;
 	uint16_t group;
 	uint64_t addr, size, pa;
-	uint64_t qw[4];	   /* inv */
-	uint64_t data;	   /* msi, reg */
+	uint64_t qw[4];		/* inv */
+	uint64_t data;		/* msi, reg */
 	uint32_t offset, width; /* reg */
 };
 
 /*
- * dma_trace_line - one line of @len bytes, without its newline. 1: *r is a record; 0: a comment or nothing; -EINVAL with
- * *why. dma_trace_is_text, dma_trace_is_binary - what the first bytes of a file say.
+ * dma_trace_line - one line of @len bytes, without its newline. 1: *r is a record; 0: a comment or
+ * nothing; -EINVAL with *why. dma_trace_is_text, dma_trace_is_binary - what the first bytes of a
+ * file say.
  */
 int dma_trace_line(const char *line, size_t len, struct dma_record *r, const char **why);
 bool dma_trace_is_text(const void *bytes, size_t len);
@@ -44,21 +46,25 @@ bool dma_trace_is_text(const void *bytes, size_t len);
 #define DMA_BINARY_RECORD 40u
 bool dma_trace_is_binary(const void *bytes, size_t len);
 /* One binary record. 0, or -EINVAL with *why. */
-int dma_trace_record(const uint8_t bytes[DMA_BINARY_RECORD], struct dma_record *r, const char **why);
+int dma_trace_record(const uint8_t bytes[DMA_BINARY_RECORD], struct dma_record *r,
+		     const char **why);
 /* The same back: of kinds dma, msi, prq, map, unmap, inv (two quadwords) and reg. */
 void dma_trace_encode(const struct dma_record *, uint8_t bytes[DMA_BINARY_RECORD]);
 void dma_trace_encode_header(uint8_t bytes[DMA_BINARY_HEADER]);
 
 /*
- * Replay on one unit. Domains come into being at their first map record and are attached to every requester that is
- * seen: in scalable mode a requester goes through the domain that its own map records name, else through the only one.
+ * Replay on one unit. Domains come into being at their first map record and are attached to every
+ *requester that is seen: in scalable mode a requester goes through the domain that its own map
+ *records name, else through the only one.
  *
- * dma_replay_new - on @unit, whose owner reads tables from @memory. @translate: switch translation on at the first map
- *	record; else requests pass as they are. NULL: out of memory.
- * dma_replay_record - do it. 0; -EINVAL with *why (times that go back, a map that contradicts an earlier one); -ENOMEM.
+ * dma_replay_new - on @unit, whose owner reads tables from @memory. @translate: switch translation
+ *on at the first map record; else requests pass as they are. NULL: out of memory. dma_replay_record
+ *- do it. 0; -EINVAL with *why (times that go back, a map that contradicts an earlier one);
+ *-ENOMEM.
  */
 struct dma_replay;
-struct dma_replay *dma_replay_new(struct quipu_vtd *unit, struct quipu_vtd_memory *memory, enum quipu_vtd_mode mode);
+struct dma_replay *dma_replay_new(struct quipu_vtd *unit, struct quipu_vtd_memory *memory,
+				  enum quipu_vtd_mode mode);
 void dma_replay_free(struct dma_replay *);
 int dma_replay_record(struct dma_replay *, const struct dma_record *, const char **why);
 

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * Devices: a network card with descriptor rings, an NVMe controller with random access, a GPU that streams with a PASID,
- * each on its own or behind a device TLB (ATS, page requests). A work item of a device (a frame, a command, an access)
- * happens at one moment of model time, item i at start + i / rate.
+ * Devices: a network card with descriptor rings, an NVMe controller with random access, a GPU that
+ * streams with a PASID, each on its own or behind a device TLB (ATS, page requests). A work item of
+ * a device (a frame, a command, an access) happens at one moment of model time, item i at start + i
+ * / rate.
  *
- * A device here keeps no data and knows no protocol but its pattern of requests. Traffic of longer ago than a second
- * that no counter saw is skipped, except for its last tenth of a second, which warms the caches.
+ * A device here keeps no data and knows no protocol but its pattern of requests. Traffic of longer
+ * ago than a second that no counter saw is skipped, except for its last tenth of a second, which
+ * warms the caches.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -14,19 +16,19 @@
 
 #include "engine/dma/traffic.h"
 
-#define NS_PER_S     UINT64_C(1000000000)
-#define NEVER	     UINT64_MAX
-#define PAGE	     UINT64_C(4096)
-#define SKIP_NS	     NS_PER_S
-#define WARM_NS	     (NS_PER_S / 10)
-#define LAZY_UNMAPS  256u
-#define LAZY_NS	     UINT64_C(10000000)
-#define MAX_RETRIES  4u
-#define MAX_BYTES    (UINT64_C(1) << 36)
-#define PQH	     0xc0u
-#define PQT	     0xc8u
-#define PQA	     0xd0u
-#define PRS	     0xdcu
+#define NS_PER_S    UINT64_C(1000000000)
+#define NEVER	    UINT64_MAX
+#define PAGE	    UINT64_C(4096)
+#define SKIP_NS	    NS_PER_S
+#define WARM_NS	    (NS_PER_S / 10)
+#define LAZY_UNMAPS 256u
+#define LAZY_NS	    UINT64_C(10000000)
+#define MAX_RETRIES 4u
+#define MAX_BYTES   (UINT64_C(1) << 36)
+#define PQH	    0xc0u
+#define PQT	    0xc8u
+#define PQA	    0xd0u
+#define PRS	    0xdcu
 
 struct dtlb_line {
 	uint64_t page, hpa, used;
@@ -38,11 +40,11 @@ struct device {
 	struct dma_config config;
 	struct quipu_vtd_domain *domain;
 	uint64_t pa;
-	uint64_t items;	    /* done since start, or since the period began */
-	uint64_t total;	    /* done at all */
-	uint64_t due;	    /* when the next item is */
-	uint64_t shift;	    /* ns that were skipped */
-	uint64_t since;	    /* burst: what the period is counted from */
+	uint64_t items; /* done since start, or since the period began */
+	uint64_t total; /* done at all */
+	uint64_t due;	/* when the next item is */
+	uint64_t shift; /* ns that were skipped */
+	uint64_t since; /* burst: what the period is counted from */
 	uint64_t random;
 	struct dtlb_line *dtlb;
 	uint64_t tick;
@@ -106,7 +108,8 @@ static const char *check_common(const struct dma_config *c)
 		return "a device has 1 to 4096 accesses outstanding";
 	if (c->resident > 1 << 24)
 		return "a device is given at most 2^24 pages";
-	if (c->ats && (!c->dtlb_entries || c->dtlb_entries > 65536 || !c->dtlb_ways || c->dtlb_entries % c->dtlb_ways))
+	if (c->ats && (!c->dtlb_entries || c->dtlb_entries > 65536 || !c->dtlb_ways ||
+		       c->dtlb_entries % c->dtlb_ways))
 		return "a device TLB has 1 to 65536 entries, a multiple of its ways";
 	return NULL;
 }
@@ -115,23 +118,28 @@ static const char *check_kind(const struct dma_config *c, uint64_t *bytes)
 {
 	switch (c->kind) {
 	case DMA_RING_NIC:
-		if (!c->ring || c->ring > 65536 || !c->desc_bytes || c->desc_bytes > 256 || !c->desc_batch ||
-		    c->desc_batch > c->ring || !c->frame || c->frame > c->buf_size || c->buf_size > 65536 ||
-		    c->rx_percent > 100)
-			return "a ring has 1 to 65536 descriptors of 1 to 256 bytes, a frame fits its buffer of at most 64 KiB";
-		/* The buffers begin on a page of their own, so that unmapping one never takes a descriptor with it. */
-		*bytes = ((uint64_t)c->ring * c->desc_bytes + PAGE - 1) / PAGE * PAGE + (uint64_t)c->ring * c->buf_size;
+		if (!c->ring || c->ring > 65536 || !c->desc_bytes || c->desc_bytes > 256 ||
+		    !c->desc_batch || c->desc_batch > c->ring || !c->frame ||
+		    c->frame > c->buf_size || c->buf_size > 65536 || c->rx_percent > 100)
+			return "a ring has 1 to 65536 descriptors of 1 to 256 bytes, a frame fits "
+			       "its buffer of at most 64 KiB";
+		/* The buffers begin on a page of their own, so that unmapping one never takes a
+		 * descriptor with it. */
+		*bytes = ((uint64_t)c->ring * c->desc_bytes + PAGE - 1) / PAGE * PAGE +
+			 (uint64_t)c->ring * c->buf_size;
 		return NULL;
 	case DMA_NVME:
-		if (!c->qd || c->qd > 65535 || !c->io_bytes || c->io_bytes > 16 << 20 || c->read_percent > 100 ||
-		    !c->pool_pages || (uint64_t)c->pool_pages * PAGE > MAX_BYTES ||
+		if (!c->qd || c->qd > 65535 || !c->io_bytes || c->io_bytes > 16 << 20 ||
+		    c->read_percent > 100 || !c->pool_pages ||
+		    (uint64_t)c->pool_pages * PAGE > MAX_BYTES ||
 		    (uint64_t)c->pool_pages * PAGE < c->io_bytes)
-			return "queue depth 1 to 65535, IO of 1 byte to 16 MiB, in a pool that holds at least one of them";
+			return "queue depth 1 to 65535, IO of 1 byte to 16 MiB, in a pool that "
+			       "holds at least one of them";
 		*bytes = ((uint64_t)c->pool_pages + 3) * PAGE + (uint64_t)c->qd * 80;
 		return NULL;
 	case DMA_GPU_STREAM:
-		if (!c->bytes || c->bytes > MAX_BYTES || !c->stride || !c->access || c->access > 4096 ||
-		    c->write_percent > 100)
+		if (!c->bytes || c->bytes > MAX_BYTES || !c->stride || !c->access ||
+		    c->access > 4096 || c->write_percent > 100)
 			return "a stream covers 1 byte to 64 GiB, in accesses of 1 to 4096 bytes";
 		*bytes = c->bytes + c->access;
 		return NULL;
@@ -162,11 +170,15 @@ static uint64_t next_random(struct device *d)
 	return d->random;
 }
 
-static void issue(struct dma_traffic *t, const struct device *d, uint8_t at, uint8_t op, uint64_t addr, uint32_t len,
-		  struct quipu_vtd_response *rs)
+static void issue(struct dma_traffic *t, const struct device *d, uint8_t at, uint8_t op,
+		  uint64_t addr, uint32_t len, struct quipu_vtd_response *rs)
 {
-	struct quipu_vtd_request rq = {
-		.addr = addr, .pasid = d->config.pasid, .len = len, .rid = d->config.rid, .at = at, .op = op};
+	struct quipu_vtd_request rq = {.addr = addr,
+				       .pasid = d->config.pasid,
+				       .len = len,
+				       .rid = d->config.rid,
+				       .at = at,
+				       .op = op};
 
 	/* Without the permission to send them (EPTR), translated requests carry no PASID. */
 	if (at == QUIPU_VTD_TRANSLATED)
@@ -199,7 +211,8 @@ static struct dtlb_line *dtlb_find(struct device *d, uint64_t addr)
 	return NULL;
 }
 
-static struct dtlb_line *dtlb_fill(struct device *d, uint64_t addr, const struct quipu_vtd_response *rs)
+static struct dtlb_line *dtlb_fill(struct device *d, uint64_t addr,
+				   const struct quipu_vtd_response *rs)
 {
 	unsigned shift = bits_low(rs->size);
 	struct dtlb_line *set = dtlb_set(d, addr >> shift), *line = set;
@@ -212,7 +225,8 @@ static struct dtlb_line *dtlb_fill(struct device *d, uint64_t addr, const struct
 		if (set[w].used < line->used)
 			line = &set[w];
 	}
-	*line = (struct dtlb_line){addr >> shift, rs->addr & ~(rs->size - 1), ++d->tick, rs->size, rs->r, rs->w};
+	*line = (struct dtlb_line){
+		addr >> shift, rs->addr & ~(rs->size - 1), ++d->tick, rs->size, rs->r, rs->w};
 	return line;
 }
 
@@ -223,12 +237,14 @@ static void device_drop(struct device *d, uint64_t addr, uint64_t size)
 		uint64_t first = l->size ? l->page * l->size : 0;
 
 		/* Size 0 is the whole address space. */
-		if (l->size && (!size || (first <= addr + (size - 1) && first + (l->size - 1) >= addr)))
+		if (l->size &&
+		    (!size || (first <= addr + (size - 1) && first + (l->size - 1) >= addr)))
 			*l = (struct dtlb_line){0};
 	}
 }
 
-void dma_traffic_device_tlb(struct dma_traffic *t, uint16_t rid, int32_t pasid, uint64_t addr, uint64_t size, bool global)
+void dma_traffic_device_tlb(struct dma_traffic *t, uint16_t rid, int32_t pasid, uint64_t addr,
+			    uint64_t size, bool global)
 {
 	for (size_t i = 0; i < t->n; i++) {
 		struct device *d = &t->devices[i];
@@ -244,13 +260,17 @@ static void take_back(struct dma_traffic *t, struct device *d, uint64_t page)
 	uint64_t did = (uint64_t)quipu_vtd_domain_id(d->domain) << 16, rid = d->config.rid;
 	uint64_t pasid = d->config.pasid >= 0 ? (uint64_t)d->config.pasid << 32 : 0;
 	unsigned am = bits_low(d->config.page) - 12;
-	uint64_t range = page | (d->config.page / 2 - 1 > 0xfff ? (d->config.page / 2 - 1) & ~UINT64_C(0xfff) : 0);
+	uint64_t range =
+		page |
+		(d->config.page / 2 - 1 > 0xfff ? (d->config.page / 2 - 1) & ~UINT64_C(0xfff) : 0);
 	bool large = d->config.page > PAGE;
 
 	quipu_vtd_unmap(d->domain, page, PAGE);
 	if (d->config.pasid >= 0) {
-		quipu_vtd_queue_submit(t->queue, (uint64_t[4]){6 | 3 << 4 | did | pasid, page | am});
-		quipu_vtd_queue_submit(t->queue, (uint64_t[4]){8 | rid << 16 | pasid, range | (large ? 0x800 : 0)});
+		quipu_vtd_queue_submit(t->queue,
+				       (uint64_t[4]){6 | 3 << 4 | did | pasid, page | am});
+		quipu_vtd_queue_submit(t->queue, (uint64_t[4]){8 | rid << 16 | pasid,
+							       range | (large ? 0x800 : 0)});
 	} else {
 		quipu_vtd_queue_submit(t->queue, (uint64_t[4]){2 | 3 << 4 | did, page | am});
 		quipu_vtd_queue_submit(t->queue, (uint64_t[4]){3 | rid << 32, range | large});
@@ -259,8 +279,8 @@ static void take_back(struct dma_traffic *t, struct device *d, uint64_t page)
 
 static void give(struct dma_traffic *t, struct device *d, uint64_t page)
 {
-	if (quipu_vtd_map(d->domain, page, d->pa + (page - d->config.iova), d->config.page, d->config.page,
-			  QUIPU_VTD_R | QUIPU_VTD_W | QUIPU_VTD_U))
+	if (quipu_vtd_map(d->domain, page, d->pa + (page - d->config.iova), d->config.page,
+			  d->config.page, QUIPU_VTD_R | QUIPU_VTD_W | QUIPU_VTD_U))
 		return;
 	if (!d->given)
 		return;
@@ -283,7 +303,8 @@ static void serve_pages(struct dma_traffic *t, struct device *d)
 
 		if (page >= d->config.iova)
 			give(t, d, page);
-		quipu_vtd_queue_submit(t->queue, (uint64_t[4]){9 | (lo & 0x100 ? 0x10 : 0) | (lo & 0xfffff00000000) |
+		quipu_vtd_queue_submit(t->queue, (uint64_t[4]){9 | (lo & 0x100 ? 0x10 : 0) |
+								       (lo & 0xfffff00000000) |
 								       (lo & 0xffff0000),
 							       hi & 0xffc});
 	}
@@ -293,8 +314,12 @@ static void serve_pages(struct dma_traffic *t, struct device *d)
 
 static bool ask_for_page(struct dma_traffic *t, struct device *d, uint64_t addr, bool write)
 {
-	struct quipu_vtd_page_request rq = {
-		.addr = addr, .pasid = d->config.pasid, .rid = d->config.rid, .r = true, .w = write, .last = true};
+	struct quipu_vtd_page_request rq = {.addr = addr,
+					    .pasid = d->config.pasid,
+					    .rid = d->config.rid,
+					    .r = true,
+					    .w = write,
+					    .last = true};
 
 	if (!d->config.pri || !t->queue)
 		return false;
@@ -306,7 +331,8 @@ static bool ask_for_page(struct dma_traffic *t, struct device *d, uint64_t addr,
 }
 
 /* Translate in the device, then send a translated request. */
-static void through_dtlb(struct dma_traffic *t, struct device *d, uint8_t op, uint64_t addr, uint32_t len)
+static void through_dtlb(struct dma_traffic *t, struct device *d, uint8_t op, uint64_t addr,
+			 uint32_t len)
 {
 	bool write = op == QUIPU_VTD_WRITE;
 	struct dtlb_line *line = dtlb_find(d, addr);
@@ -323,11 +349,13 @@ static void through_dtlb(struct dma_traffic *t, struct device *d, uint8_t op, ui
 			return;
 	}
 	if (line)
-		issue(t, d, QUIPU_VTD_TRANSLATED, op, line->hpa | (addr & (line->size - 1)), len, &rs);
+		issue(t, d, QUIPU_VTD_TRANSLATED, op, line->hpa | (addr & (line->size - 1)), len,
+		      &rs);
 }
 
 /* @len bytes at @addr, in as many requests as the device's limits make of it. */
-static void transfer(struct dma_traffic *t, struct device *d, uint8_t op, uint64_t addr, uint64_t len)
+static void transfer(struct dma_traffic *t, struct device *d, uint8_t op, uint64_t addr,
+		     uint64_t len)
 {
 	uint64_t most = op == QUIPU_VTD_WRITE ? d->config.mps : d->config.mrrs;
 	struct quipu_vtd_response rs;
@@ -358,7 +386,8 @@ static void interrupt(struct dma_traffic *t, const struct device *d)
 
 /* ---- the devices ---- */
 
-/* Item number i of 100 is one of @percent: spread evenly, so that any hundred in a row have exactly so many. */
+/* Item number i of 100 is one of @percent: spread evenly, so that any hundred in a row have exactly
+ * so many. */
 static bool share(uint64_t i, unsigned percent)
 {
 	return (i + 1) * percent / 100 != i * percent / 100;
@@ -373,10 +402,12 @@ static void flush_domain(struct dma_traffic *t, struct device *d, uint64_t now)
 	d->flushed = now;
 }
 
-/* The buffer of a frame is given back: its pages are unmapped, forgotten, and mapped again for the next frame. */
+/* The buffer of a frame is given back: its pages are unmapped, forgotten, and mapped again for the
+ * next frame. */
 static void recycle(struct dma_traffic *t, struct device *d, uint64_t addr, uint64_t now)
 {
-	uint64_t first = addr & ~(PAGE - 1), end = (addr + d->config.buf_size + PAGE - 1) & ~(PAGE - 1);
+	uint64_t first = addr & ~(PAGE - 1),
+		 end = (addr + d->config.buf_size + PAGE - 1) & ~(PAGE - 1);
 	uint64_t pages = (end - first) / PAGE;
 	unsigned am = pages > 1 ? 64 - (unsigned)__builtin_clzll(pages - 1) : 0;
 	uint16_t did = quipu_vtd_domain_id(d->domain);
@@ -385,13 +416,15 @@ static void recycle(struct dma_traffic *t, struct device *d, uint64_t addr, uint
 		return;
 	quipu_vtd_unmap(d->domain, first, end - first);
 	if (d->config.unmap == DMA_STRICT) {
-		quipu_vtd_queue_submit(t->queue, (uint64_t[4]){2 | 3 << 4 | (uint64_t)did << 16, first | 0x40 | am});
+		quipu_vtd_queue_submit(t->queue, (uint64_t[4]){2 | 3 << 4 | (uint64_t)did << 16,
+							       first | 0x40 | am});
 	} else {
 		d->unmapped++;
 		if (d->unmapped >= LAZY_UNMAPS || now - d->flushed >= LAZY_NS)
 			flush_domain(t, d, now);
 	}
-	quipu_vtd_map(d->domain, first, d->pa + (first - d->config.iova), end - first, PAGE, QUIPU_VTD_R | QUIPU_VTD_W);
+	quipu_vtd_map(d->domain, first, d->pa + (first - d->config.iova), end - first, PAGE,
+		      QUIPU_VTD_R | QUIPU_VTD_W);
 }
 
 static void nic_frame(struct dma_traffic *t, struct device *d, uint64_t now)
@@ -402,11 +435,13 @@ static void nic_frame(struct dma_traffic *t, struct device *d, uint64_t now)
 	uint64_t descriptor = c->iova + slot * c->desc_bytes;
 
 	if (i % c->desc_batch == 0) {
-		uint64_t len = (uint64_t)c->desc_batch * c->desc_bytes, left = (c->ring - slot) * c->desc_bytes;
+		uint64_t len = (uint64_t)c->desc_batch * c->desc_bytes,
+			 left = (c->ring - slot) * c->desc_bytes;
 
 		transfer(t, d, QUIPU_VTD_READ, descriptor, len < left ? len : left);
 	}
-	transfer(t, d, share(i, c->rx_percent) ? QUIPU_VTD_WRITE : QUIPU_VTD_READ, buffer, c->frame);
+	transfer(t, d, share(i, c->rx_percent) ? QUIPU_VTD_WRITE : QUIPU_VTD_READ, buffer,
+		 c->frame);
 	transfer(t, d, QUIPU_VTD_WRITE, descriptor, c->desc_bytes);
 	if ((i + 1) % c->int_every == 0)
 		interrupt(t, d);
@@ -418,8 +453,10 @@ static void nvme_io(struct dma_traffic *t, struct device *d, uint64_t now)
 {
 	const struct dma_config *c = &d->config;
 	uint64_t i = d->total, slot = i % c->qd, pages = (c->io_bytes + PAGE - 1) / PAGE;
-	uint64_t submission = c->iova, completion = submission + ((uint64_t)c->qd * 64 + PAGE - 1) / PAGE * PAGE;
-	uint64_t list = completion + ((uint64_t)c->qd * 16 + PAGE - 1) / PAGE * PAGE, pool = list + PAGE;
+	uint64_t submission = c->iova,
+		 completion = submission + ((uint64_t)c->qd * 64 + PAGE - 1) / PAGE * PAGE;
+	uint64_t list = completion + ((uint64_t)c->qd * 16 + PAGE - 1) / PAGE * PAGE,
+		 pool = list + PAGE;
 	uint64_t places = c->pool_pages - pages + 1;
 
 	(void)now;
@@ -427,8 +464,8 @@ static void nvme_io(struct dma_traffic *t, struct device *d, uint64_t now)
 	if (c->prp_list && pages > 2)
 		transfer(t, d, QUIPU_VTD_READ, list, 8 * pages < PAGE ? 8 * pages : PAGE);
 	/* A command that reads the disk writes memory. */
-	transfer(t, d, share(i, c->read_percent) ? QUIPU_VTD_WRITE : QUIPU_VTD_READ, pool + next_random(d) % places * PAGE,
-		 c->io_bytes);
+	transfer(t, d, share(i, c->read_percent) ? QUIPU_VTD_WRITE : QUIPU_VTD_READ,
+		 pool + next_random(d) % places * PAGE, c->io_bytes);
 	transfer(t, d, QUIPU_VTD_WRITE, completion + slot * 16, 16);
 	if ((i + 1) % c->int_every == 0)
 		interrupt(t, d);
@@ -440,7 +477,8 @@ static void gpu_access(struct dma_traffic *t, struct device *d, uint64_t now)
 	uint64_t offset = (uint64_t)((unsigned __int128)d->total * c->stride % c->bytes);
 
 	(void)now;
-	transfer(t, d, share(d->total, c->write_percent) ? QUIPU_VTD_WRITE : QUIPU_VTD_READ, c->iova + offset, c->access);
+	transfer(t, d, share(d->total, c->write_percent) ? QUIPU_VTD_WRITE : QUIPU_VTD_READ,
+		 c->iova + offset, c->access);
 }
 
 static void (*const work[DMA_KINDS])(struct dma_traffic *, struct device *, uint64_t now) = {
@@ -457,11 +495,13 @@ static void administrative(struct dma_traffic *t, struct device *d)
 
 /* ---- time ---- */
 
-/* Item i of a period: the first tenth and the last are quiet; the administrative completion comes last. */
+/* Item i of a period: the first tenth and the last are quiet; the administrative completion comes
+ * last. */
 static uint64_t burst_at(const struct device *d, uint64_t i)
 {
 	const struct dma_config *c = &d->config;
-	uint64_t period = i / (c->burst + 1), k = i % (c->burst + 1), tenth = c->burst_period_ns / 10;
+	uint64_t period = i / (c->burst + 1), k = i % (c->burst + 1),
+		 tenth = c->burst_period_ns / 10;
 	unsigned __int128 at = (unsigned __int128)period * c->burst_period_ns + tenth;
 
 	at += (unsigned __int128)(c->burst_period_ns - 2 * tenth) * k / (c->burst + 1);
@@ -550,7 +590,8 @@ void dma_traffic_run(struct dma_traffic *t, uint64_t ns)
 
 /* ---- life ---- */
 
-struct dma_traffic *dma_traffic_new(struct quipu_vtd *unit, struct quipu_vtd_memory *memory, struct quipu_vtd_queue *queue)
+struct dma_traffic *dma_traffic_new(struct quipu_vtd *unit, struct quipu_vtd_memory *memory,
+				    struct quipu_vtd_queue *queue)
 {
 	struct dma_traffic *t = calloc(1, sizeof(*t));
 
@@ -573,7 +614,8 @@ void dma_traffic_free(struct dma_traffic *t)
 	free(t);
 }
 
-int dma_traffic_add(struct dma_traffic *t, const struct dma_config *config, struct quipu_vtd_domain *domain, uint64_t pa)
+int dma_traffic_add(struct dma_traffic *t, const struct dma_config *config,
+		    struct quipu_vtd_domain *domain, uint64_t pa)
 {
 	struct device *devices, *d;
 	uint64_t bytes;

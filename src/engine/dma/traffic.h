@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Device traffic: modelled devices that make DMA requests, interrupts and page requests of a remapping unit at rates in
- * model time. Pure: it drives quipu/vtd.h, its caller says how far time has come.
+ * Device traffic: modelled devices that make DMA requests, interrupts and page requests of a
+ * remapping unit at rates in model time. Pure: it drives quipu/vtd.h, its caller says how far time
+ * has come.
  */
 #ifndef ENGINE_DMA_TRAFFIC_H
 #define ENGINE_DMA_TRAFFIC_H
@@ -10,7 +11,11 @@
 
 enum dma_kind { DMA_RING_NIC, DMA_NVME, DMA_GPU_STREAM, DMA_KINDS };
 enum dma_unmap { DMA_RECYCLE, DMA_STRICT, DMA_LAZY };
-enum dma_unit { DMA_TLP, DMA_PAGE, DMA_WHOLE }; /* what one request is: a TLP, what lies in a page, all of it */
+enum dma_unit {
+	DMA_TLP,
+	DMA_PAGE,
+	DMA_WHOLE
+}; /* what one request is: a TLP, what lies in a page, all of it */
 
 /* A device. dma_config_init fills the defaults. */
 struct dma_config {
@@ -25,8 +30,9 @@ struct dma_config {
 	uint64_t page;		    /* page size of their mapping */
 	uint64_t rate;		    /* work items a second: frames, commands, accesses; 0: none */
 	/*
-	 * A burst: so many items in the middle four fifths of each period, which begins when the unit's first counter
-	 * is enabled; then one administrative completion. Whoever counts for about N periods gets N bursts exactly.
+	 * A burst: so many items in the middle four fifths of each period, which begins when the
+	 * unit's first counter is enabled; then one administrative completion. Whoever counts for
+	 * about N periods gets N bursts exactly.
 	 */
 	uint64_t burst, burst_period_ns;
 	uint64_t msi_addr; /* 0: no interrupts */
@@ -46,7 +52,8 @@ struct dma_config {
 	bool ats, pri;
 	unsigned dtlb_entries, dtlb_ways;
 	unsigned outstanding; /* accesses that it makes at one moment */
-	unsigned resident;    /* pages that it is given at most, the oldest is taken back; 0: no limit */
+	unsigned resident; /* pages that it is given at most, the oldest is taken back; 0: no limit
+			    */
 };
 
 void dma_config_init(struct dma_config *, enum dma_kind);
@@ -56,18 +63,21 @@ const char *dma_config_check(const struct dma_config *, uint64_t *bytes);
 struct dma_traffic;
 
 /*
- * dma_traffic_new - traffic through @unit. @tables and @queue: for devices whose buffers are mapped and unmapped as they
- * go, and for page requests; may be NULL when no device needs them. NULL: out of memory.
- * dma_traffic_add - a device; its buffers are mapped in @domain by the caller. @pa: where, for later mappings.
- *	0, -EINVAL, -ENOMEM.
- * dma_traffic_run - all work that is due up to and at @ns happens, in order; the unit's time is @ns then.
- * dma_traffic_device_tlb - the unit invalidates a device TLB (struct quipu_vtd_ops.device_tlb).
+ * dma_traffic_new - traffic through @unit. @tables and @queue: for devices whose buffers are mapped
+ *and unmapped as they go, and for page requests; may be NULL when no device needs them. NULL: out
+ *of memory. dma_traffic_add - a device; its buffers are mapped in @domain by the caller. @pa:
+ *where, for later mappings. 0, -EINVAL, -ENOMEM. dma_traffic_run - all work that is due up to and
+ *at @ns happens, in order; the unit's time is @ns then. dma_traffic_device_tlb - the unit
+ *invalidates a device TLB (struct quipu_vtd_ops.device_tlb).
  */
-struct dma_traffic *dma_traffic_new(struct quipu_vtd *unit, struct quipu_vtd_memory *, struct quipu_vtd_queue *queue);
+struct dma_traffic *dma_traffic_new(struct quipu_vtd *unit, struct quipu_vtd_memory *,
+				    struct quipu_vtd_queue *queue);
 void dma_traffic_free(struct dma_traffic *);
-int dma_traffic_add(struct dma_traffic *, const struct dma_config *, struct quipu_vtd_domain *domain, uint64_t pa);
+int dma_traffic_add(struct dma_traffic *, const struct dma_config *,
+		    struct quipu_vtd_domain *domain, uint64_t pa);
 void dma_traffic_run(struct dma_traffic *, uint64_t ns);
-void dma_traffic_device_tlb(struct dma_traffic *, uint16_t rid, int32_t pasid, uint64_t addr, uint64_t size, bool global);
+void dma_traffic_device_tlb(struct dma_traffic *, uint16_t rid, int32_t pasid, uint64_t addr,
+			    uint64_t size, bool global);
 
 /* What the devices of a unit have done so far. */
 struct dma_totals {

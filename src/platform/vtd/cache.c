@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * The unit's caches: placement and replacement. The architecture leaves both to the implementation (6.2); sizes come
- * from the configuration. What may be cached, and how it is dropped, is in the files that use it.
+ * The unit's caches: placement and replacement. The architecture leaves both to the implementation
+ * (6.2); sizes come from the configuration. What may be cached, and how it is dropped, is in the
+ * files that use it.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -19,15 +20,16 @@ static bool power_of_two(unsigned n)
 	return n && !(n & (n - 1));
 }
 
-int vtd_cache_init(struct vtd_cache *c, struct quipu_vtd_geometry g, size_t payload, enum quipu_vtd_replacement policy,
-		   uint64_t seed)
+int vtd_cache_init(struct vtd_cache *c, struct quipu_vtd_geometry g, size_t payload,
+		   enum quipu_vtd_replacement policy, uint64_t seed)
 {
 	*c = (struct vtd_cache){.policy = policy, .size = payload, .random = seed ? seed : 1};
 	if (!g.entries)
 		return 0;
 	if (g.entries > MAX_ENTRIES || !g.ways || g.ways > MAX_WAYS || g.entries % g.ways)
 		return -EINVAL;
-	if (!power_of_two(g.entries / g.ways) || (policy == QUIPU_VTD_PLRU && !power_of_two(g.ways)))
+	if (!power_of_two(g.entries / g.ways) ||
+	    (policy == QUIPU_VTD_PLRU && !power_of_two(g.ways)))
 		return -EINVAL;
 	c->ways = g.ways;
 	c->sets = g.entries / g.ways;
@@ -59,7 +61,8 @@ void vtd_cache_clear(struct vtd_cache *c)
 	c->live = 0;
 }
 
-/* Node n of the tree has children 2n and 2n+1; a set bit points right, to where the next victim is. */
+/* Node n of the tree has children 2n and 2n+1; a set bit points right, to where the next victim is.
+ */
 void vtd_cache_touch_tree(struct vtd_cache *c, unsigned set, unsigned way)
 {
 	unsigned node = 1;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A set-associative cache with a two-word tag and true LRU, FIFO, tree PLRU or random replacement. The second word
- * carries VTD_VALID; an invalid line has 0 there, so that a lookup compares and asks nothing else.
+ * A set-associative cache with a two-word tag and true LRU, FIFO, tree PLRU or random replacement.
+ * The second word carries VTD_VALID; an invalid line has 0 there, so that a lookup compares and
+ * asks nothing else.
  */
 #ifndef VTD_CACHE_H
 #define VTD_CACHE_H
@@ -30,8 +31,8 @@ struct vtd_cache {
 };
 
 /* 0, -EINVAL (geometry), -ENOMEM. An absent cache (no entries) is valid and always misses. */
-int vtd_cache_init(struct vtd_cache *, struct quipu_vtd_geometry, size_t payload, enum quipu_vtd_replacement,
-		   uint64_t seed);
+int vtd_cache_init(struct vtd_cache *, struct quipu_vtd_geometry, size_t payload,
+		   enum quipu_vtd_replacement, uint64_t seed);
 void vtd_cache_destroy(struct vtd_cache *);
 void vtd_cache_clear(struct vtd_cache *);
 void vtd_cache_touch_tree(struct vtd_cache *, unsigned set, unsigned way);
@@ -57,7 +58,8 @@ static inline void *vtd_cache_find(struct vtd_cache *c, uint64_t index, uint64_t
 	return NULL;
 }
 
-/* A line for the tag, evicting what the policy says; a line that has the tag already is used again. NULL: no cache. */
+/* A line for the tag, evicting what the policy says; a line that has the tag already is used again.
+ * NULL: no cache. */
 void *vtd_cache_fill(struct vtd_cache *, uint64_t index, uint64_t key, uint64_t who);
 
 /* Drop each line for which @match says so. */

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * From a requester to its tables: root and context entries, PASID directory and PASID table (9.1 to 9.6), through the
- * context cache and the PASID cache (6.2). An entry is cached once it is present and valid; nothing that faults is
- * (CAP.CM is 0).
+ * From a requester to its tables: root and context entries, PASID directory and PASID table (9.1
+ * to 9.6), through the context cache and the PASID cache (6.2). An entry is cached once it is
+ * present and valid; nothing that faults is (CAP.CM is 0).
  */
 #include "unit.h"
 
@@ -14,7 +14,8 @@ static uint64_t above_haw(const struct quipu_vtd *u)
 
 /* ---- legacy mode ---- */
 
-static uint8_t decode_legacy(const struct quipu_vtd *u, uint64_t lo, uint64_t hi, struct vtd_context *c)
+static uint8_t decode_legacy(const struct quipu_vtd *u, uint64_t lo, uint64_t hi,
+			     struct vtd_context *c)
 {
 	unsigned aw = bits_get(hi, 2, 0);
 
@@ -36,7 +37,8 @@ static uint8_t decode_legacy(const struct quipu_vtd *u, uint64_t lo, uint64_t hi
 	return 0;
 }
 
-static uint8_t read_legacy(struct quipu_vtd *u, struct vtd_walk *w, uint16_t rid, struct vtd_context *c)
+static uint8_t read_legacy(struct quipu_vtd *u, struct vtd_walk *w, uint16_t rid,
+			   struct vtd_context *c)
 {
 	const uint64_t *root = vtd_memory(u, u->root + (rid >> 8) * 16ull, false);
 	const uint64_t *entry;
@@ -60,7 +62,8 @@ static uint8_t read_legacy(struct quipu_vtd *u, struct vtd_walk *w, uint16_t rid
 
 /* ---- scalable mode ---- */
 
-static uint8_t decode_scalable(const struct quipu_vtd *u, const uint64_t *entry, struct vtd_context *c)
+static uint8_t decode_scalable(const struct quipu_vtd *u, const uint64_t *entry,
+			       struct vtd_context *c)
 {
 	uint64_t reserved = 0x180 | above_haw(u);
 
@@ -85,7 +88,8 @@ static uint8_t decode_scalable(const struct quipu_vtd *u, const uint64_t *entry,
 	return c->pre && !c->ats_ok ? 0x43 : 0;
 }
 
-static uint8_t read_scalable(struct quipu_vtd *u, struct vtd_walk *w, uint16_t rid, struct vtd_context *c)
+static uint8_t read_scalable(struct quipu_vtd *u, struct vtd_walk *w, uint16_t rid,
+			     struct vtd_context *c)
 {
 	const uint64_t *root = vtd_memory(u, u->root + (rid >> 8) * 16ull, false);
 	const uint64_t *entry;
@@ -109,7 +113,8 @@ static uint8_t read_scalable(struct quipu_vtd *u, struct vtd_walk *w, uint16_t r
 	return decode_scalable(u, entry, c);
 }
 
-uint8_t vtd_context_find(struct quipu_vtd *u, struct vtd_walk *w, uint16_t rid, struct vtd_context *out)
+uint8_t vtd_context_find(struct quipu_vtd *u, struct vtd_walk *w, uint16_t rid,
+			 struct vtd_context *out)
 {
 	uint64_t who = VTD_VALID | rid;
 	struct vtd_context *cached = vtd_cache_find(&u->context, rid, 0, who);
@@ -120,7 +125,8 @@ uint8_t vtd_context_find(struct quipu_vtd *u, struct vtd_walk *w, uint16_t rid, 
 		vtd_count(u, EV_CTXT_HIT);
 		*out = *cached;
 	} else {
-		fault = u->ttm == TTM_LEGACY ? read_legacy(u, w, rid, out) : read_scalable(u, w, rid, out);
+		fault = u->ttm == TTM_LEGACY ? read_legacy(u, w, rid, out)
+					     : read_scalable(u, w, rid, out);
 		if (fault)
 			return fault;
 		cached = vtd_cache_fill(&u->context, rid, 0, who);
@@ -135,7 +141,8 @@ uint8_t vtd_context_find(struct quipu_vtd *u, struct vtd_walk *w, uint16_t rid, 
 
 /* ---- PASIDs ---- */
 
-uint8_t vtd_pasid_check(const struct quipu_vtd *u, const struct vtd_context *c, int32_t pasid, uint32_t *effective)
+uint8_t vtd_pasid_check(const struct quipu_vtd *u, const struct vtd_context *c, int32_t pasid,
+			uint32_t *effective)
 {
 	(void)u;
 	*effective = pasid < 0 ? c->rid_pasid : (uint32_t)pasid;
@@ -154,7 +161,8 @@ static bool levels_fit(const struct quipu_vtd *u, unsigned aw)
 }
 
 /* Is the kind of translation that the entry asks for one that the unit has? */
-static bool supported(const struct quipu_vtd *u, const struct vtd_pasid *p, unsigned aw, unsigned fspm)
+static bool supported(const struct quipu_vtd *u, const struct vtd_pasid *p, unsigned aw,
+		      unsigned fspm)
 {
 	uint64_t ecap = u->config.ecap;
 	bool fs = p->pgtt == QUIPU_VTD_STAGE_FS || p->pgtt == QUIPU_VTD_STAGE_NESTED;
@@ -168,7 +176,8 @@ static bool supported(const struct quipu_vtd *u, const struct vtd_pasid *p, unsi
 		return false;
 	if (ss && (!(ecap & ECAP_SSTS) || !levels_fit(u, aw) || (p->ssade && !(ecap & ECAP_SSADS))))
 		return false;
-	return !fs || ((ecap & ECAP_FSTS) && fspm <= 1 && (fspm == 0 || (u->config.cap & CAP_FS5LP)));
+	return !fs ||
+	       ((ecap & ECAP_FSTS) && fspm <= 1 && (fspm == 0 || (u->config.cap & CAP_FS5LP)));
 }
 
 static uint8_t decode_pasid(const struct quipu_vtd *u, const uint64_t *e, struct vtd_pasid *p)
@@ -178,7 +187,8 @@ static uint8_t decode_pasid(const struct quipu_vtd *u, const uint64_t *e, struct
 
 	if (u->config.ecap & ECAP_HPTS)
 		hpt = ~UINT64_C(0);
-	if ((e[0] & (bits_one(5) | 0xc00 | above_haw(u))) || (e[1] & (qw1_reserved | UINT64_C(0xf8000000))))
+	if ((e[0] & (bits_one(5) | 0xc00 | above_haw(u))) ||
+	    (e[1] & (qw1_reserved | UINT64_C(0xf8000000))))
 		return 0x5a;
 	if ((e[2] & (bits_one(1) | 0xf00 | above_haw(u))) || e[3] || e[6] || e[7])
 		return 0x5a;
@@ -204,8 +214,8 @@ static uint8_t decode_pasid(const struct quipu_vtd *u, const uint64_t *e, struct
 	return supported(u, p, aw, fspm) ? 0 : 0x5b;
 }
 
-static uint8_t read_pasid(struct quipu_vtd *u, struct vtd_walk *w, uint32_t pasid, const struct vtd_context *c,
-			  struct vtd_pasid *out)
+static uint8_t read_pasid(struct quipu_vtd *u, struct vtd_walk *w, uint32_t pasid,
+			  const struct vtd_context *c, struct vtd_pasid *out)
 {
 	const uint64_t *entry = vtd_memory(u, c->table + (pasid >> 6) * 8ull, false);
 	uint64_t directory;

@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
  * The dmar PMU driver: what Linux 6.12 does with the performance monitoring of a remapping unit
- * (drivers/iommu/intel/perfmon.c), on this unit's registers and enhanced commands and on nothing else.
+ * (drivers/iommu/intel/perfmon.c), on this unit's registers and enhanced commands and on nothing
+ * else.
  *
- * Quirks kept, because tools see them: the status of a command is ignored (a refused ENABLE leaves a count of 0), events
- * without any counter open and never run, a group may be two members too large. Where the kernel stays silent the reason
- * is given to the core. Deviations: a command that never ends gives -ETIMEDOUT, where the kernel panics; a counter that
- * wraps to where it was last read loses nothing.
+ * Quirks kept, because tools see them: the status of a command is ignored (a refused ENABLE leaves
+ * a count of 0), events without any counter open and never run, a group may be two members too
+ * large. Where the kernel stays silent the reason is given to the core. Deviations: a command that
+ * never ends gives -ETIMEDOUT, where the kernel panics; a counter that wraps to where it was last
+ * read loses nothing.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -29,7 +31,7 @@ struct vtd_driver {
 	uint64_t perfcap;
 	unsigned filters, ncounters, egcnt, width;
 	uint32_t cfg_off, ovf_off, cntr_off, stride;
-	uint32_t evcap[GROUPS];			  /* what any counter of the unit counts */
+	uint32_t evcap[GROUPS];			   /* what any counter of the unit counts */
 	uint32_t cntr_evcap[MAX_COUNTERS][GROUPS]; /* what one does */
 	uint64_t used;
 	struct quipu_event *on[MAX_COUNTERS];
@@ -84,7 +86,8 @@ static void trace(struct vtd_driver *d, const char *fmt, ...)
 
 static const char *command_name(unsigned code)
 {
-	static const char *const names[] = {"ENABLE", "DISABLE", "RESET CONFIG", "RESET VALUES", "FREEZE", "UNFREEZE"};
+	static const char *const names[] = {"ENABLE",	    "DISABLE", "RESET CONFIG",
+					    "RESET VALUES", "FREEZE",  "UNFREEZE"};
 
 	return code >= ECMD_ENABLE && code <= ECMD_UNFREEZE ? names[code - ECMD_ENABLE] : "?";
 }
@@ -105,7 +108,8 @@ int vtd_driver_command(struct vtd_driver *d, unsigned code, uint64_t a, uint64_t
 	while ((response & ECRSP_IP) && --left);
 	if (response & ECRSP_IP)
 		return -ETIMEDOUT;
-	trace(d, "ECMD %s %" PRIu64 " -> status %u", command_name(code), a, (unsigned)bits_get(response, 7, 1));
+	trace(d, "ECMD %s %" PRIu64 " -> status %u", command_name(code), a,
+	      (unsigned)bits_get(response, 7, 1));
 	return (int)bits_get(response, 7, 1);
 }
 
@@ -136,37 +140,43 @@ static unsigned attr_group(const struct quipu_attr *a)
 	return (unsigned)bits_get(a->config, 31, 28);
 }
 
-/* Filters in the order of their capability bits and registers: where the attribute holds the value. */
+/* Filters in the order of their capability bits and registers: where the attribute holds the value.
+ */
 static const struct {
 	const char *name, *enable, *enable_spec, *value, *value_spec;
 	bool second; /* in config2 */
 	unsigned hi, lo;
 } filter_attr[FILTERS] = {
-	[FILTER_RID] = {"requester", "filter_requester_id_en", "config1:0", "filter_requester_id", "config1:16-31", false,
-			31, 16},
-	[FILTER_DID] = {"domain", "filter_domain_en", "config1:1", "filter_domain", "config1:32-47", false, 47, 32},
-	[FILTER_PASID] = {"PASID", "filter_pasid_en", "config1:2", "filter_pasid", "config2:0-21", true, 21, 0},
-	[FILTER_AT] = {"address type", "filter_ats_en", "config1:3", "filter_ats", "config2:24-28", true, 28, 24},
-	[FILTER_PTL] = {"page-table level", "filter_page_table_en", "config1:4", "filter_page_table", "config2:32-36",
-			true, 36, 32},
+	[FILTER_RID] = {"requester", "filter_requester_id_en", "config1:0", "filter_requester_id",
+			"config1:16-31", false, 31, 16},
+	[FILTER_DID] = {"domain", "filter_domain_en", "config1:1", "filter_domain", "config1:32-47",
+			false, 47, 32},
+	[FILTER_PASID] = {"PASID", "filter_pasid_en", "config1:2", "filter_pasid", "config2:0-21",
+			  true, 21, 0},
+	[FILTER_AT] = {"address type", "filter_ats_en", "config1:3", "filter_ats", "config2:24-28",
+		       true, 28, 24},
+	[FILTER_PTL] = {"page-table level", "filter_page_table_en", "config1:4",
+			"filter_page_table", "config2:32-36", true, 36, 32},
 };
 
 static uint32_t attr_filter(const struct quipu_attr *a, unsigned filter)
 {
-	return (uint32_t)bits_get(filter_attr[filter].second ? a->config2 : a->config1, filter_attr[filter].hi,
-				  filter_attr[filter].lo);
+	return (uint32_t)bits_get(filter_attr[filter].second ? a->config2 : a->config1,
+				  filter_attr[filter].hi, filter_attr[filter].lo);
 }
 
 /* ---- event_init ---- */
 
-/* Leader and new event are not counted, siblings that are off are not either: as the kernel has it. */
+/* Leader and new event are not counted, siblings that are off are not either: as the kernel has it.
+ */
 static bool group_fits(struct vtd_driver *d, struct quipu_event *e)
 {
 	struct quipu_event *leader = quipu_event_leader(e), *s;
 	unsigned n = 0;
 
 	for (unsigned i = 1; (s = quipu_event_member(leader, i)); i++)
-		if (s != e && quipu_event_pmu(s) == &d->pmu && quipu_event_state(s) > -1 && ++n > d->ncounters)
+		if (s != e && quipu_event_pmu(s) == &d->pmu && quipu_event_state(s) > -1 &&
+		    ++n > d->ncounters)
 			return false;
 	return true;
 }
@@ -180,13 +190,16 @@ static void tell_limits(struct vtd_driver *d, const struct quipu_attr *a)
 
 	if (!(mask & have)) {
 		quipu_core_reason(d->env.core,
-				  "never counts: no counter of %s counts event 0x%x of group %u (it has 0x%x); "
+				  "never counts: no counter of %s counts event 0x%x of group %u "
+				  "(it has 0x%x); "
 				  "see events/ of the PMU",
 				  d->name, mask, attr_group(a), have);
 		return;
 	}
 	if (mask & ~have) {
-		quipu_core_reason(d->env.core, "counts 0: the unit refuses event bits 0x%x of group %u, which it does not have",
+		quipu_core_reason(d->env.core,
+				  "counts 0: the unit refuses event bits 0x%x of group %u, which "
+				  "it does not have",
 				  mask & ~have, attr_group(a));
 		return;
 	}
@@ -196,12 +209,14 @@ static void tell_limits(struct vtd_driver *d, const struct quipu_attr *a)
 		quipu_core_reason(d->env.core, "counts unfiltered: %s has no %s filter", d->name,
 				  filter_attr[bits_low(asked & ~d->filters)].name);
 	if (active && bits_count(mask) > 1) {
-		quipu_core_reason(d->env.core, "counts 0: the unit refuses a filter on several events at once");
+		quipu_core_reason(d->env.core,
+				  "counts 0: the unit refuses a filter on several events at once");
 		return;
 	}
 	accepted = vtd_event_filters(attr_group(a), mask);
 	if (!d->env.filters_extended && (active & ~accepted))
-		quipu_core_reason(d->env.core, "counts 0: the unit refuses the %s filter on this event",
+		quipu_core_reason(d->env.core,
+				  "counts 0: the unit refuses the %s filter on this event",
 				  filter_attr[bits_low(active & ~accepted)].name);
 }
 
@@ -214,23 +229,30 @@ static int vtd_event_init(struct quipu_pmu *pmu, struct quipu_event *e)
 	if ((int)a->type != pmu->type)
 		return -ENOENT;
 	if (a->sample_period) {
-		quipu_core_reason(d->env.core, "%s cannot sample: Linux counts remapping units only; use `quipu stat -a`",
-				  d->name);
+		quipu_core_reason(
+			d->env.core,
+			"%s cannot sample: Linux counts remapping units only; use `quipu stat -a`",
+			d->name);
 		return -EINVAL;
 	}
 	if (quipu_event_cpu(e) < 0) {
-		quipu_core_reason(d->env.core, "%s counts for the whole machine, not for a task; count on CPU %s (-a)", d->name,
-				  d->env.cpumask->text);
+		quipu_core_reason(
+			d->env.core,
+			"%s counts for the whole machine, not for a task; count on CPU %s (-a)",
+			d->name, d->env.cpumask->text);
 		return -EINVAL;
 	}
 	if (attr_group(a) >= d->egcnt) {
-		quipu_core_reason(d->env.core, "%s has the event groups 0 to %u", d->name, d->egcnt - 1);
+		quipu_core_reason(d->env.core, "%s has the event groups 0 to %u", d->name,
+				  d->egcnt - 1);
 		return -EINVAL;
 	}
 	hw->config = (uint64_t)attr_mask(a) << 32 | attr_group(a) << 8 | CNTRCFG_IO;
 	hw->idx = -1;
 	if (!group_fits(d, e)) {
-		quipu_core_reason(d->env.core, "the group has more events than %s has counters (%u)", d->name, d->ncounters);
+		quipu_core_reason(d->env.core,
+				  "the group has more events than %s has counters (%u)", d->name,
+				  d->ncounters);
 		return -EINVAL;
 	}
 	tell_limits(d, a);
@@ -301,7 +323,8 @@ static void set_filters(struct vtd_driver *d, unsigned idx, const struct quipu_a
 {
 	for (unsigned f = 0; f < FILTERS; f++)
 		if ((d->filters >> f & 1) && (a->config1 >> f & 1))
-			wr32(d, config_reg(d, idx) + CFG_FILTER + 4 * f, attr_filter(a, f) | (uint32_t)FILTER_EN);
+			wr32(d, config_reg(d, idx) + CFG_FILTER + 4 * f,
+			     attr_filter(a, f) | (uint32_t)FILTER_EN);
 }
 
 static int vtd_add(struct quipu_event *e, int flags)
@@ -312,8 +335,9 @@ static int vtd_add(struct quipu_event *e, int flags)
 	int idx = assign(d, a);
 
 	if (idx < 0) {
-		quipu_core_reason(d->env.core, "no counter of %s is free for event 0x%x of group %u", d->name, attr_mask(a),
-				  attr_group(a));
+		quipu_core_reason(d->env.core,
+				  "no counter of %s is free for event 0x%x of group %u", d->name,
+				  attr_mask(a), attr_group(a));
 		return -EINVAL;
 	}
 	d->used |= bits_one((unsigned)idx);
@@ -360,8 +384,8 @@ static void vtd_pmu_disable(struct quipu_pmu *pmu, unsigned cpu)
 }
 
 /*
- * The counter has just wrapped. Linux takes the difference here as everywhere, which is 0 for a counter that comes by
- * where it was last read, and so loses that round; here it counts.
+ * The counter has just wrapped. Linux takes the difference here as everywhere, which is 0 for a
+ * counter that comes by where it was last read, and so loses that round; here it counts.
  */
 static void update_wrapped(struct vtd_driver *d, struct quipu_event *e)
 {
@@ -474,7 +498,8 @@ static const char *refused(uint64_t cap, uint64_t perfcap, uint64_t eccap3)
 	return NULL;
 }
 
-/* What counter @c says of itself. Its events count for the unit even where the counter is then left out. */
+/* What counter @c says of itself. Its events count for the unit even where the counter is then left
+ * out. */
 static void read_own(struct vtd_driver *d, unsigned c, uint32_t cap)
 {
 	memset(d->cntr_evcap[c], 0, sizeof(d->cntr_evcap[c]));
@@ -515,7 +540,8 @@ static void read_capabilities(struct vtd_driver *d)
 {
 	d->perfcap = rd64(d, PERFCAP_REG);
 	d->filters = PERFCAP_FILTERS(d->perfcap);
-	d->ncounters = PERFCAP_NCNTR(d->perfcap) < MAX_COUNTERS ? PERFCAP_NCNTR(d->perfcap) : MAX_COUNTERS;
+	d->ncounters =
+		PERFCAP_NCNTR(d->perfcap) < MAX_COUNTERS ? PERFCAP_NCNTR(d->perfcap) : MAX_COUNTERS;
 	d->egcnt = PERFCAP_EGCNT(d->perfcap) < GROUPS ? PERFCAP_EGCNT(d->perfcap) : GROUPS - 1;
 	d->width = PERFCAP_CW(d->perfcap);
 	d->stride = PERFCAP_STRIDE(d->perfcap);
@@ -525,7 +551,8 @@ static void read_capabilities(struct vtd_driver *d)
 	read_counters(d);
 }
 
-/* format/: both spellings of the requester filter, for the ABI document and the driver differ in it. */
+/* format/: both spellings of the requester filter, for the ABI document and the driver differ in
+ * it. */
 static void make_formats(struct vtd_driver *d)
 {
 	struct quipu_pmu_format *f = d->formats;
@@ -537,7 +564,8 @@ static void make_formats(struct vtd_driver *d)
 			continue;
 		*f++ = (struct quipu_pmu_format){filter_attr[i].enable, filter_attr[i].enable_spec};
 		if (i == FILTER_RID)
-			*f++ = (struct quipu_pmu_format){"filter_requester_en", filter_attr[i].enable_spec};
+			*f++ = (struct quipu_pmu_format){"filter_requester_en",
+							 filter_attr[i].enable_spec};
 		*f++ = (struct quipu_pmu_format){filter_attr[i].value, filter_attr[i].value_spec};
 	}
 }

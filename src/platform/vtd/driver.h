@@ -55,8 +55,8 @@ struct vtd_driver_env {
 
 struct vtd_driver;
 /*
- * vtd_driver_new - take the unit's PMU and register it. 0 with *out NULL where the unit has none that the driver takes;
- * *why then says what is missing. -ENOMEM, or the core's errno.
+ * vtd_driver_new - take the unit's PMU and register it. 0 with *out NULL where the unit has none
+ * that the driver takes; *why then says what is missing. -ENOMEM, or the core's errno.
  */
 int vtd_driver_new(const struct vtd_driver_env *, struct vtd_driver **out, const char **why);
 void vtd_driver_free(struct vtd_driver *);

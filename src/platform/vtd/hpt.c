@@ -1,14 +1,16 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * Host permission table (3.14, 9.12; unit profile "full"): what a device may touch with translated requests. A leaf
- * cache in front of a walk of up to four levels; entries of 16 bytes hold permissions of pieces (1G, 2M, 4K) and the
- * next table. HPTSZ is taken as the size of the top table, 256 entries shifted left by it.
+ * Host permission table (3.14, 9.12; unit profile "full"): what a device may touch with translated
+ * requests. A leaf cache in front of a walk of up to four levels; entries of 16 bytes hold
+ * permissions of pieces (1G, 2M, 4K) and the next table. HPTSZ is taken as the size of the top
+ * table, 256 entries shifted left by it.
  */
 #include "unit.h"
 
 #define LEVELS 4u
 
-/* Per level: the address bits that index it, and of the piece whose permission it holds (level 4 holds none). */
+/* Per level: the address bits that index it, and of the piece whose permission it holds (level 4
+ * holds none). */
 static const struct {
 	unsigned shift, pieces_hi, pieces_lo;
 } level_of[LEVELS + 1] = {
@@ -18,7 +20,7 @@ static const struct {
 	[1] = {17, 16, 12},
 };
 
-#define TOP_SHIFT  41u
+#define TOP_SHIFT   41u
 #define HPT_PAGE_4K 0u
 
 static unsigned size_shift(unsigned size)
@@ -50,7 +52,8 @@ static unsigned psc_find(struct quipu_vtd *u, uint16_t did, uint64_t addr, uint6
 {
 	for (unsigned level = 2; level <= LEVELS; level++) {
 		uint64_t tag = addr >> level_of[level].shift;
-		const uint64_t *next = vtd_cache_find(&u->hpt_psc[level - 2], tag, tag, VTD_VALID | did);
+		const uint64_t *next =
+			vtd_cache_find(&u->hpt_psc[level - 2], tag, tag, VTD_VALID | did);
 
 		if (next) {
 			*table = *next;
@@ -61,8 +64,8 @@ static unsigned psc_find(struct quipu_vtd *u, uint16_t did, uint64_t addr, uint6
 }
 
 /* *perms of the piece that holds @addr, and its size. */
-static uint8_t walk(struct quipu_vtd *u, struct vtd_walk *w, const struct vtd_pasid *p, uint64_t addr, unsigned at,
-		    unsigned *perms, unsigned *size)
+static uint8_t walk(struct quipu_vtd *u, struct vtd_walk *w, const struct vtd_pasid *p,
+		    uint64_t addr, unsigned at, unsigned *perms, unsigned *size)
 {
 	uint64_t table = p->hpt_table, next = 0;
 	unsigned hit = psc_find(u, p->hpt_did, addr, &next), level = LEVELS;
@@ -78,7 +81,8 @@ static uint8_t walk(struct quipu_vtd *u, struct vtd_walk *w, const struct vtd_pa
 		return 0x60;
 	}
 	for (; level; level--) {
-		uint64_t index = level == LEVELS ? addr >> TOP_SHIFT : addr >> level_of[level].shift & 0xff;
+		uint64_t index =
+			level == LEVELS ? addr >> TOP_SHIFT : addr >> level_of[level].shift & 0xff;
 		const uint64_t *entry = vtd_memory(u, table + index * 16, false);
 		uint64_t *line;
 
@@ -123,17 +127,19 @@ static uint8_t denied(const struct vtd_walk *w, unsigned perms)
 	}
 }
 
-static void leaf_fill(struct quipu_vtd *u, const struct vtd_pasid *p, uint16_t rid, int32_t pasid, uint64_t addr,
-		      unsigned size, unsigned perms)
+static void leaf_fill(struct quipu_vtd *u, const struct vtd_pasid *p, uint16_t rid, int32_t pasid,
+		      uint64_t addr, unsigned size, unsigned perms)
 {
 	uint64_t tag = addr >> size_shift(size);
-	struct vtd_hpt_leaf *leaf = vtd_cache_fill(&u->hpt_leaf, tag, tag, leaf_who(rid, pasid, size));
+	struct vtd_hpt_leaf *leaf =
+		vtd_cache_fill(&u->hpt_leaf, tag, tag, leaf_who(rid, pasid, size));
 
 	if (leaf)
 		*leaf = (struct vtd_hpt_leaf){p->hpt_did, (uint8_t)perms, (uint8_t)size};
 }
 
-uint8_t vtd_hpt_check(struct quipu_vtd *u, struct vtd_walk *w, const struct vtd_pasid *p, uint16_t rid, int32_t pasid)
+uint8_t vtd_hpt_check(struct quipu_vtd *u, struct vtd_walk *w, const struct vtd_pasid *p,
+		      uint16_t rid, int32_t pasid)
 {
 	uint64_t addr = w->rq->addr;
 	unsigned perms, size;
@@ -142,7 +148,8 @@ uint8_t vtd_hpt_check(struct quipu_vtd *u, struct vtd_walk *w, const struct vtd_
 	vtd_count(u, EV_HPT_LEAF_LOOKUP);
 	for (size = 0; size < 3; size++) {
 		uint64_t tag = addr >> size_shift(size);
-		const struct vtd_hpt_leaf *leaf = vtd_cache_find(&u->hpt_leaf, tag, tag, leaf_who(rid, pasid, size));
+		const struct vtd_hpt_leaf *leaf =
+			vtd_cache_find(&u->hpt_leaf, tag, tag, leaf_who(rid, pasid, size));
 
 		if (!leaf)
 			continue;
@@ -157,7 +164,8 @@ uint8_t vtd_hpt_check(struct quipu_vtd *u, struct vtd_walk *w, const struct vtd_
 	return fault;
 }
 
-void vtd_hpt_prefetch(struct quipu_vtd *u, struct vtd_walk *w, const struct vtd_pasid *p, uint64_t hpa)
+void vtd_hpt_prefetch(struct quipu_vtd *u, struct vtd_walk *w, const struct vtd_pasid *p,
+		      uint64_t hpa)
 {
 	unsigned perms, size;
 

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * Interrupt remapping and posting (chapter 5, 9.11, 9.13): the table, its cache, source validation, and what is sent
- * on. Errors of a posted-interrupt descriptor are not modelled: such an interrupt is lost.
+ * Interrupt remapping and posting (chapter 5, 9.11, 9.13): the table, its cache, source validation,
+ * and what is sent on. Errors of a posted-interrupt descriptor are not modelled: such an interrupt
+ * is lost.
  */
 #include "unit.h"
 
@@ -40,7 +41,8 @@ static bool reserved(const struct vtd_irte *e)
 }
 
 /* The entry, through the cache; *fpd of it. */
-static uint8_t find(struct quipu_vtd *u, unsigned index, unsigned *reads, struct vtd_irte *out, bool *fpd)
+static uint8_t find(struct quipu_vtd *u, unsigned index, unsigned *reads, struct vtd_irte *out,
+		    bool *fpd)
 {
 	const struct vtd_irte *cached = vtd_cache_find(&u->iec, index, index, VTD_VALID);
 	const uint64_t *entry;
@@ -96,7 +98,8 @@ static void remap(struct quipu_vtd *u, const struct vtd_irte *e, struct quipu_vt
 	send(u, out, addr, data);
 }
 
-static void post(struct quipu_vtd *u, const struct vtd_irte *e, unsigned *reads, struct quipu_vtd_interrupt *out)
+static void post(struct quipu_vtd *u, const struct vtd_irte *e, unsigned *reads,
+		 struct quipu_vtd_interrupt *out)
 {
 	uint64_t at = bits_get(e->lo, 63, 38) << 6 | bits_get(e->hi, 63, 32) << 32;
 	uint64_t *pd = vtd_memory(u, at, true);
@@ -112,11 +115,12 @@ static void post(struct quipu_vtd *u, const struct vtd_irte *e, unsigned *reads,
 		return;
 	pd[4] |= PD_ON;
 	out->notified = true;
-	send(u, out, message_address(u, (uint32_t)(pd[4] >> 32)), (uint32_t)bits_get(pd[4], 23, 16));
+	send(u, out, message_address(u, (uint32_t)(pd[4] >> 32)),
+	     (uint32_t)bits_get(pd[4], 23, 16));
 }
 
-static uint8_t remappable(struct quipu_vtd *u, uint16_t rid, uint64_t addr, uint32_t data, unsigned *index, bool *fpd,
-			  struct quipu_vtd_interrupt *out)
+static uint8_t remappable(struct quipu_vtd *u, uint16_t rid, uint64_t addr, uint32_t data,
+			  unsigned *index, bool *fpd, struct quipu_vtd_interrupt *out)
 {
 	struct vtd_irte entry;
 	unsigned reads = 0;
@@ -140,7 +144,8 @@ static uint8_t remappable(struct quipu_vtd *u, uint16_t rid, uint64_t addr, uint
 	return fault;
 }
 
-void quipu_vtd_msi(struct quipu_vtd *u, uint16_t rid, uint64_t addr, uint32_t data, struct quipu_vtd_interrupt *out)
+void quipu_vtd_msi(struct quipu_vtd *u, uint16_t rid, uint64_t addr, uint32_t data,
+		   struct quipu_vtd_interrupt *out)
 {
 	struct quipu_vtd_interrupt unused;
 	struct vtd_fault_address a = {.rid = rid, .pasid = -1, .op = QUIPU_VTD_WRITE};

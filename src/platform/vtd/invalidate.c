@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * What each invalidation removes from which cache (6.5.2). Exactly the granularity asked for is done; hardware may do
- * more. An address range of 2^am pages removes what overlaps it, large pages and whole spans of a table entry too.
+ * What each invalidation removes from which cache (6.5.2). Exactly the granularity asked for is
+ * done; hardware may do more. An address range of 2^am pages removes what overlaps it, large pages
+ * and whole spans of a table entry too.
  */
 #include "unit.h"
 
@@ -56,7 +57,8 @@ static bool leaf_domain(const struct vtd_tag *tag, const void *payload, const vo
 	return ((const struct vtd_leaf *)payload)->did == s->did;
 }
 
-/* A page of a domain: second-stage entries by address, first-stage ones by domain alone (their addresses differ). */
+/* A page of a domain: second-stage entries by address, first-stage ones by domain alone (their
+ * addresses differ). */
 static bool leaf_page(const struct vtd_tag *tag, const void *payload, const void *arg)
 {
 	const struct vtd_leaf *leaf = payload;
@@ -160,7 +162,8 @@ void vtd_invalidate_iotlb_domain(struct quipu_vtd *u, uint16_t did)
 	drop_nonleaves(u->ss_psc, ss_domain, s);
 }
 
-void vtd_invalidate_iotlb_page(struct quipu_vtd *u, uint16_t did, uint64_t addr, unsigned am, bool ih)
+void vtd_invalidate_iotlb_page(struct quipu_vtd *u, uint16_t did, uint64_t addr, unsigned am,
+			       bool ih)
 {
 	struct scope s = range(did, 0, addr, am);
 
@@ -178,7 +181,8 @@ void vtd_invalidate_pasid_all(struct quipu_vtd *u, uint16_t did, uint32_t pasid)
 	drop_nonleaves(u->fs_psc, fs_pasid, s);
 }
 
-void vtd_invalidate_pasid_page(struct quipu_vtd *u, uint16_t did, uint32_t pasid, uint64_t addr, unsigned am, bool ih)
+void vtd_invalidate_pasid_page(struct quipu_vtd *u, uint16_t did, uint32_t pasid, uint64_t addr,
+			       unsigned am, bool ih)
 {
 	struct scope s = range(did, pasid, addr, am);
 
@@ -205,7 +209,8 @@ static bool context_match(const struct vtd_tag *tag, const void *payload, const 
 	return !s->legacy || c->did == s->did;
 }
 
-void vtd_invalidate_context(struct quipu_vtd *u, unsigned granularity, uint16_t did, uint16_t sid, unsigned fm)
+void vtd_invalidate_context(struct quipu_vtd *u, unsigned granularity, uint16_t did, uint16_t sid,
+			    unsigned fm)
 {
 	static const uint16_t ignored[] = {0, 4, 6, 7};
 	struct context_scope s = {
@@ -233,7 +238,8 @@ static bool pasid_one(const struct vtd_tag *tag, const void *payload, const void
 	return pasid_domain(tag, payload, arg) && tag->key == ((const struct scope *)arg)->pasid;
 }
 
-void vtd_invalidate_pasid_cache(struct quipu_vtd *u, unsigned granularity, uint16_t did, uint32_t pasid)
+void vtd_invalidate_pasid_cache(struct quipu_vtd *u, unsigned granularity, uint16_t did,
+				uint32_t pasid)
 {
 	struct scope s = {.did = did, .pasid = pasid};
 
@@ -280,8 +286,8 @@ static bool hpt_leaf_page(const struct vtd_tag *tag, const void *payload, const 
 	return leaf->did == s.did && overlaps(tag, &s);
 }
 
-void vtd_invalidate_hpt(struct quipu_vtd *u, unsigned granularity, uint16_t did, uint64_t addr, unsigned am,
-			unsigned ih)
+void vtd_invalidate_hpt(struct quipu_vtd *u, unsigned granularity, uint16_t did, uint64_t addr,
+			unsigned am, unsigned ih)
 {
 	static const unsigned shift[] = {25, 33, 41};
 	struct scope s = range(did, 0, addr, am);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * Memory of a machine as units see it: pages that exist once they are written, in a tree of three levels. What was
- * never written reads as zero; beyond the limit nothing answers.
+ * Memory of a machine as units see it: pages that exist once they are written, in a tree of three
+ * levels. What was never written reads as zero; beyond the limit nothing answers.
  */
 #include <errno.h>
 #include <stdlib.h>

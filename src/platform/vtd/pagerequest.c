@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * Page requests (7.4 to 7.7): checked through the tables, put into the page request queue, answered by the unit itself
- * when they cannot be. The tables are looked at first, then whether the queue has room.
+ * Page requests (7.4 to 7.7): checked through the tables, put into the page request queue, answered
+ * by the unit itself when they cannot be. The tables are looked at first, then whether the queue
+ * has room.
  */
 #include "unit.h"
 
-#define ENTRY 32u
+#define ENTRY		 32u
 #define RESPONSE_SUCCESS 0u
 #define RESPONSE_INVALID 1u
 
@@ -15,8 +16,9 @@ static void respond(struct quipu_vtd *u, const struct quipu_vtd_page_request *rq
 		u->ops->page_response(u->arg, rq->rid, rq->pasid, rq->group, code);
 }
 
-static uint8_t check(struct quipu_vtd *u, struct vtd_walk *w, const struct quipu_vtd_page_request *rq,
-		     struct vtd_pasid *pasid, uint32_t *effective)
+static uint8_t check(struct quipu_vtd *u, struct vtd_walk *w,
+		     const struct quipu_vtd_page_request *rq, struct vtd_pasid *pasid,
+		     uint32_t *effective)
 {
 	static const uint8_t by_mode[] = {
 		[TTM_LEGACY] = 0x32,
@@ -41,8 +43,8 @@ static uint8_t check(struct quipu_vtd *u, struct vtd_walk *w, const struct quipu
 }
 
 /* What the request asks for has changed, or soon will: the unit forgets what it knows of it. */
-static void forget(struct quipu_vtd *u, const struct quipu_vtd_page_request *rq, const struct vtd_pasid *p,
-		   uint32_t effective)
+static void forget(struct quipu_vtd *u, const struct quipu_vtd_page_request *rq,
+		   const struct vtd_pasid *p, uint32_t effective)
 {
 	if (p->pgtt == QUIPU_VTD_STAGE_FS)
 		vtd_invalidate_pasid_page(u, p->did, effective, rq->addr, 0, false);
@@ -69,10 +71,11 @@ static bool store(struct quipu_vtd *u, const struct quipu_vtd_page_request *rq, 
 
 	if (!d)
 		return false;
-	d[0] = 1 | (uint64_t)pp << 8 | (uint64_t)rq->rid << 16 | (uint64_t)(pp ? (uint32_t)rq->pasid : 0) << 32 |
-	       (uint64_t)rq->x << 52 | (uint64_t)rq->priv << 53;
-	d[1] = (uint64_t)rq->r | (uint64_t)rq->w << 1 | (uint64_t)rq->last << 2 | (uint64_t)(rq->group & 0x1ff) << 3 |
-	       (rq->addr & ~UINT64_C(0xfff));
+	d[0] = 1 | (uint64_t)pp << 8 | (uint64_t)rq->rid << 16 |
+	       (uint64_t)(pp ? (uint32_t)rq->pasid : 0) << 32 | (uint64_t)rq->x << 52 |
+	       (uint64_t)rq->priv << 53;
+	d[1] = (uint64_t)rq->r | (uint64_t)rq->w << 1 | (uint64_t)rq->last << 2 |
+	       (uint64_t)(rq->group & 0x1ff) << 3 | (rq->addr & ~UINT64_C(0xfff));
 	d[2] = d[3] = 0;
 	return true;
 }
@@ -103,8 +106,8 @@ static enum quipu_vtd_page_status post(struct quipu_vtd *u, const struct quipu_v
 	return QUIPU_VTD_PAGE_POSTED;
 }
 
-enum quipu_vtd_page_status quipu_vtd_page_request(struct quipu_vtd *u, const struct quipu_vtd_page_request *rq,
-						  uint8_t *fault)
+enum quipu_vtd_page_status
+quipu_vtd_page_request(struct quipu_vtd *u, const struct quipu_vtd_page_request *rq, uint8_t *fault)
 {
 	struct vtd_walk w = {.did = NO_DID};
 	struct vtd_pasid pasid;
@@ -119,7 +122,8 @@ enum quipu_vtd_page_status quipu_vtd_page_request(struct quipu_vtd *u, const str
 	vtd_tally_begin(u, rq->rid, rq->pasid, NO_AT);
 	reason = check(u, &w, rq, &pasid, &effective);
 	if (reason) {
-		struct vtd_fault_address a = {rq->addr, rq->pasid, rq->rid, QUIPU_VTD_READ, 0, rq->priv, rq->x, true};
+		struct vtd_fault_address a = {rq->addr, rq->pasid, rq->rid, QUIPU_VTD_READ,
+					      0,	rq->priv,  rq->x,   true};
 
 		vtd_fault_record(u, reason, &a, w.fpd);
 		respond(u, rq, RESPONSE_INVALID);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * Performance monitoring of a remapping unit (chapter 10, 11.4.13, 11.4.14): counters, their configuration and filters,
- * enhanced commands, freeze, overflow and its interrupt. Where the text leaves something open, README.md says what was
- * chosen. Counters above 64 are not modelled.
+ * Performance monitoring of a remapping unit (chapter 10, 11.4.13, 11.4.14): counters, their
+ * configuration and filters, enhanced commands, freeze, overflow and its interrupt. Where the text
+ * leaves something open, README.md says what was chosen. Counters above 64 are not modelled.
  */
 #include <errno.h>
 #include <string.h>
@@ -75,7 +75,8 @@ static void listen_all(struct quipu_vtd *u)
 
 static void set_enabled(struct quipu_vtd *u, uint64_t enabled)
 {
-	/* Reprogramming under a freeze takes no time: it does not begin a new period of counting. */
+	/* Reprogramming under a freeze takes no time: it does not begin a new period of counting.
+	 */
 	if (!u->enabled && enabled && u->counting_until != u->now_ns)
 		u->counting_since = u->now_ns;
 	if (u->enabled && !enabled)
@@ -171,12 +172,14 @@ void vtd_tally_deliver(struct quipu_vtd *u, uint64_t who)
 	uint64_t pass = who_pass(u, who);
 
 	for (unsigned i = 0; i < t->n; i++)
-		deliver(u, u->listeners[t->item[i].event] & pass & u->type_pass[t->item[i].at] &
-				   u->level_pass[t->item[i].level],
+		deliver(u,
+			u->listeners[t->item[i].event] & pass & u->type_pass[t->item[i].at] &
+				u->level_pass[t->item[i].level],
 			t->item[i].n);
 }
 
-/* Up to and with the next overflow of a listening counter, so that what it freezes stops at the right occurrence. */
+/* Up to and with the next overflow of a listening counter, so that what it freezes stops at the
+ * right occurrence. */
 static uint64_t until_overflow(const struct quipu_vtd *u, uint64_t listeners)
 {
 	uint64_t least = UINT64_MAX;
@@ -194,7 +197,10 @@ void vtd_perfmon_count(struct quipu_vtd *u, enum vtd_event event, uint64_t n)
 
 		if (step > n)
 			step = n;
-		deliver(u, u->listeners[event] & who_pass(u, 0) & u->type_pass[NO_AT] & u->level_pass[NO_LEVEL], step);
+		deliver(u,
+			u->listeners[event] & who_pass(u, 0) & u->type_pass[NO_AT] &
+				u->level_pass[NO_LEVEL],
+			step);
 		n -= step;
 	}
 }
@@ -223,7 +229,8 @@ static unsigned check_enable(const struct quipu_vtd *u, const struct vtd_counter
 	return ECMD_SUCCESS;
 }
 
-/* Sets of NO_AT and NO_LEVEL are in no filter: what has none passes only a counter that does not ask. */
+/* Sets of NO_AT and NO_LEVEL are in no filter: what has none passes only a counter that does not
+ * ask. */
 static void compile(const struct vtd_counter *c, struct vtd_pass *pass)
 {
 	uint32_t pasid = c->filter[FILTER_PASID];
@@ -361,7 +368,8 @@ static uint32_t read_block(const struct quipu_vtd *u, unsigned c, uint32_t offse
 		return 0;
 	if (offset == CFG_CNTRCAP)
 		return config->perfcntrcap[c];
-	if (offset >= CFG_CNTREVCAP && (offset - CFG_CNTREVCAP) / 4 < CNTRCAP_EGCNT(config->perfcntrcap[c]))
+	if (offset >= CFG_CNTREVCAP &&
+	    (offset - CFG_CNTREVCAP) / 4 < CNTRCAP_EGCNT(config->perfcntrcap[c]))
 		return config->perfcntrevcap[c][(offset - CFG_CNTREVCAP) / 4];
 	return 0;
 }
@@ -386,9 +394,11 @@ static void write_block(struct quipu_vtd *u, unsigned c, uint32_t offset, uint32
 	if (u->enabled >> c & 1)
 		return;
 	if (offset == 0)
-		counter->config = (counter->config & ~UINT64_C(0xffffffff)) | (value & CNTRCFG_WRITABLE);
+		counter->config =
+			(counter->config & ~UINT64_C(0xffffffff)) | (value & CNTRCFG_WRITABLE);
 	else if (offset == 4)
-		counter->config = (uint32_t)counter->config | ((uint64_t)value << 32 & CNTRCFG_WRITABLE);
+		counter->config =
+			(uint32_t)counter->config | ((uint64_t)value << 32 & CNTRCFG_WRITABLE);
 	else if (offset >= CFG_FILTER && filter < FILTERS)
 		counter->filter[filter] = value & filter_mask(u, filter);
 }
@@ -407,7 +417,8 @@ static void write_counter(struct quipu_vtd *u, unsigned c, bool high, uint32_t h
 
 enum area { AREA_NONE, AREA_FREEZE, AREA_OVERFLOW, AREA_BLOCK, AREA_COUNTER };
 
-/* Which of the relocatable areas has @offset; *c the counter, *at the offset in what belongs to it. */
+/* Which of the relocatable areas has @offset; *c the counter, *at the offset in what belongs to it.
+ */
 static enum area area_of(const struct quipu_vtd *u, uint32_t offset, unsigned *c, uint32_t *at)
 {
 	const struct quipu_vtd_config *config = &u->config;
@@ -528,8 +539,8 @@ static const char *check(const struct quipu_vtd_config *c, unsigned n)
 	if (c->perfcfgoff % CFG_BLOCK || c->perffrzoff % 8 || c->perfovfoff % 8 ||
 	    c->perfcntroff % PERFCAP_STRIDE(c->perfcap))
 		return "a perfmon offset is not aligned";
-	if (c->perfcfgoff + last * CFG_BLOCK + CFG_BLOCK > c->window || c->perffrzoff + 8ull > c->window ||
-	    c->perfovfoff + 8ull > c->window ||
+	if (c->perfcfgoff + last * CFG_BLOCK + CFG_BLOCK > c->window ||
+	    c->perffrzoff + 8ull > c->window || c->perfovfoff + 8ull > c->window ||
 	    c->perfcntroff + last * PERFCAP_STRIDE(c->perfcap) + 8 > c->window)
 		return "perfmon registers lie outside the register window";
 	for (unsigned i = 0; i < n; i++)

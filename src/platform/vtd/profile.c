@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * The two shipped kinds of unit. "spr" can do what the documented machine shows: 14 counters of 48 bits, of which the
- * last two count group 0 only, 20 events, filters on address type and page-table level. "full" has every filter and
- * every event of revision 5.10. Cache sizes are choices: no document tells those of a part.
+ * The two shipped kinds of unit. "spr" can do what the documented machine shows: 14 counters of 48
+ * bits, of which the last two count group 0 only, 20 events, filters on address type and page-table
+ * level. "full" has every filter and every event of revision 5.10. Cache sizes are choices: no
+ * document tells those of a part.
  */
 #include "unit.h"
 
@@ -13,17 +14,19 @@ static const struct {
 	uint32_t evntcap[QUIPU_VTD_GROUPS_USED];
 	bool extended;
 } profiles[] = {
-	[QUIPU_VTD_SPR] = {
-		.ecap = UINT64_C(0x001BEF9EA4F060DF),
-		.perfcap = UINT64_C(0xF00F00180530000E),
-		.evntcap = {0xf, 0x61, 0xff, 0x3, 0x7},
-	},
-	[QUIPU_VTD_FULL] = {
-		.ecap = UINT64_C(0x089BEF9EA4F060DF),
-		.perfcap = UINT64_C(0xF00F001F0530000E),
-		.evntcap = {0x6f, 0xe9, 0x3ff, 0xf, 0x7},
-		.extended = true,
-	},
+	[QUIPU_VTD_SPR] =
+		{
+			.ecap = UINT64_C(0x001BEF9EA4F060DF),
+			.perfcap = UINT64_C(0xF00F00180530000E),
+			.evntcap = {0xf, 0x61, 0xff, 0x3, 0x7},
+		},
+	[QUIPU_VTD_FULL] =
+		{
+			.ecap = UINT64_C(0x089BEF9EA4F060DF),
+			.perfcap = UINT64_C(0xF00F001F0530000E),
+			.evntcap = {0x6f, 0xe9, 0x3ff, 0xf, 0x7},
+			.extended = true,
+		},
 };
 
 void quipu_vtd_config_init(struct quipu_vtd_config *c, enum quipu_vtd_profile profile)

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * Queued invalidation (6.5.2): descriptors fetched from memory, checked bit by bit, carried out at once. The head stays
- * on a descriptor that is wrong (FSTS.IQE) until software has repaired it. Device TLBs answer at once, so that
- * invalidation time-outs (ITE) do not happen. IQERCD.IQEI stays 0: its codes are not modelled.
+ * Queued invalidation (6.5.2): descriptors fetched from memory, checked bit by bit, carried out at
+ * once. The head stays on a descriptor that is wrong (FSTS.IQE) until software has repaired it.
+ * Device TLBs answer at once, so that invalidation time-outs (ITE) do not happen. IQERCD.IQEI stays
+ * 0: its codes are not modelled.
  */
 #include "unit.h"
 
@@ -52,11 +53,13 @@ static bool run_iotlb(struct quipu_vtd *u, const uint64_t qw[4])
 	else if (am_of(qw) > CAP_MAMV(u->config.cap))
 		return false;
 	else
-		vtd_invalidate_iotlb_page(u, did_of(qw), qw[1] & ~UINT64_C(0xfff), am_of(qw), qw[1] & 0x40);
+		vtd_invalidate_iotlb_page(u, did_of(qw), qw[1] & ~UINT64_C(0xfff), am_of(qw),
+					  qw[1] & 0x40);
 	return true;
 }
 
-/* The size is coded in the address: its lowest 0 bit from bit 12 on is the highest bit of the range. */
+/* The size is coded in the address: its lowest 0 bit from bit 12 on is the highest bit of the
+ * range. */
 static uint64_t coded_size(uint64_t qw1, bool s)
 {
 	uint64_t zeros = ~(qw1 | 0xfff);
@@ -68,7 +71,8 @@ static uint64_t coded_size(uint64_t qw1, bool s)
 	return bits_one(bits_low(zeros) + 1);
 }
 
-static void device_tlb(struct quipu_vtd *u, uint16_t rid, int32_t pasid, uint64_t qw1, bool s, bool global)
+static void device_tlb(struct quipu_vtd *u, uint16_t rid, int32_t pasid, uint64_t qw1, bool s,
+		       bool global)
 {
 	uint64_t size = coded_size(qw1, s);
 	uint64_t addr = size ? qw1 & ~(size - 1) & ~UINT64_C(0xfff) : 0;
@@ -85,7 +89,8 @@ static bool run_device_tlb(struct quipu_vtd *u, const uint64_t qw[4])
 
 static bool run_iec(struct quipu_vtd *u, const uint64_t qw[4])
 {
-	vtd_invalidate_iec(u, qw[0] & 0x10, (unsigned)bits_get(qw[0], 47, 32), (unsigned)bits_get(qw[0], 31, 27));
+	vtd_invalidate_iec(u, qw[0] & 0x10, (unsigned)bits_get(qw[0], 47, 32),
+			   (unsigned)bits_get(qw[0], 31, 27));
 	return true;
 }
 
@@ -111,8 +116,8 @@ static bool run_pasid_iotlb(struct quipu_vtd *u, const uint64_t qw[4])
 	else if (am_of(qw) > CAP_MAMV(u->config.cap))
 		return false;
 	else
-		vtd_invalidate_pasid_page(u, did_of(qw), pasid_of(qw), qw[1] & ~UINT64_C(0xfff), am_of(qw),
-					  qw[1] & 0x40);
+		vtd_invalidate_pasid_page(u, did_of(qw), pasid_of(qw), qw[1] & ~UINT64_C(0xfff),
+					  am_of(qw), qw[1] & 0x40);
 	return true;
 }
 
@@ -149,7 +154,7 @@ static bool run_hpt(struct quipu_vtd *u, const uint64_t qw[4])
 	return true;
 }
 
-#define G(g) (1u << (g))
+#define G(g)	   (1u << (g))
 #define PAGE_RANGE (~UINT64_C(0xf80)) /* address, IH, AM */
 static const struct kind kinds[] = {
 	[1] = {true, G(1) | G(2) | G(3), UINT64_C(0x0003ffffffff0e3f), 0, run_context},
@@ -175,7 +180,8 @@ static bool run(struct quipu_vtd *u, const uint64_t qw[4], bool wide)
 		return false;
 	if ((qw[0] & ~k->qw0) || (qw[1] & ~k->qw1))
 		return false;
-	/* Only a page group response has anything in its upper half: private data that this model does not keep. */
+	/* Only a page group response has anything in its upper half: private data that this model
+	 * does not keep. */
 	if ((qw[2] || qw[3]) && k->run != run_page_response)
 		return false;
 	if (k->granularities && !(k->granularities >> g_of(qw) & 1))
@@ -211,7 +217,8 @@ void vtd_queue_run(struct quipu_vtd *u)
 
 		if (head == tail)
 			break;
-		if (tail >= bytes || tail % size || !fetch(u, base + head, wide, qw) || !run(u, qw, wide)) {
+		if (tail >= bytes || tail % size || !fetch(u, base + head, wide, qw) ||
+		    !run(u, qw, wide)) {
 			vtd_fault_status(u, FSTS_IQE);
 			break;
 		}

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * The register window of a remapping unit (11.2 to 11.4): one row per register with what software may change, and what
- * a write sets off. Registers whose place the unit itself announces (counters, their configuration) are in perfmon.c.
- * Not modelled: protected memory regions, MTRRs, register-based invalidation (answered as a unit of major version 6
- * answers it: granularity 0).
+ * The register window of a remapping unit (11.2 to 11.4): one row per register with what software
+ * may change, and what a write sets off. Registers whose place the unit itself announces (counters,
+ * their configuration) are in perfmon.c. Not modelled: protected memory regions, MTRRs,
+ * register-based invalidation (answered as a unit of major version 6 answers it: granularity 0).
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -17,8 +17,8 @@
 struct row {
 	uint32_t offset;
 	unsigned width;
-	uint64_t rw;	    /* bits that software sets */
-	uint64_t w1c;	    /* bits that writing 1 clears */
+	uint64_t rw;	     /* bits that software sets */
+	uint64_t w1c;	     /* bits that writing 1 clears */
 	uint64_t write_only; /* bits that never read back */
 	/* After a write; @value: what was written, @halves: which 32-bit halves it touched. */
 	void (*wrote)(struct quipu_vtd *, const struct row *, uint64_t value, unsigned halves);
@@ -49,7 +49,8 @@ void vtd_set64(struct quipu_vtd *u, uint32_t offset, uint64_t value)
 
 static void irq_send(struct quipu_vtd *u, uint32_t ctl)
 {
-	uint64_t addr = vtd_reg32(u, ctl + IRQ_ADDR) | (uint64_t)vtd_reg32(u, ctl + IRQ_UADDR) << 32;
+	uint64_t addr = vtd_reg32(u, ctl + IRQ_ADDR) | (uint64_t)vtd_reg32(u, ctl + IRQ_UADDR)
+							       << 32;
 
 	vtd_set32(u, ctl, vtd_reg32(u, ctl) & ~(uint32_t)IRQ_IP);
 	if (u->ops->msi)
@@ -102,7 +103,8 @@ static void set_interrupt_table(struct quipu_vtd *u)
 static void wrote_gcmd(struct quipu_vtd *u, const struct row *row, uint64_t value, unsigned halves)
 {
 	uint32_t status = vtd_reg32(u, GSTS_REG);
-	bool te = value & G_TE, qie = value & G_QIE, ire = (value & G_IRE) && (u->config.ecap & ECAP_IR);
+	bool te = value & G_TE, qie = value & G_QIE,
+	     ire = (value & G_IRE) && (u->config.ecap & ECAP_IR);
 
 	(void)row;
 	(void)halves;
@@ -130,7 +132,8 @@ static void wrote_gcmd(struct quipu_vtd *u, const struct row *row, uint64_t valu
 	vtd_queue_run(u);
 }
 
-static void wrote_fault_status(struct quipu_vtd *u, const struct row *row, uint64_t value, unsigned halves)
+static void wrote_fault_status(struct quipu_vtd *u, const struct row *row, uint64_t value,
+			       unsigned halves)
 {
 	(void)row;
 	(void)halves;
@@ -141,7 +144,8 @@ static void wrote_fault_status(struct quipu_vtd *u, const struct row *row, uint6
 	}
 }
 
-static void wrote_fault_record(struct quipu_vtd *u, const struct row *row, uint64_t value, unsigned halves)
+static void wrote_fault_record(struct quipu_vtd *u, const struct row *row, uint64_t value,
+			       unsigned halves)
 {
 	(void)row;
 	(void)value;
@@ -149,7 +153,8 @@ static void wrote_fault_record(struct quipu_vtd *u, const struct row *row, uint6
 	vtd_fault_cleared(u);
 }
 
-static void wrote_queue_tail(struct quipu_vtd *u, const struct row *row, uint64_t value, unsigned halves)
+static void wrote_queue_tail(struct quipu_vtd *u, const struct row *row, uint64_t value,
+			     unsigned halves)
 {
 	(void)row;
 	(void)value;
@@ -157,7 +162,8 @@ static void wrote_queue_tail(struct quipu_vtd *u, const struct row *row, uint64_
 		vtd_queue_run(u);
 }
 
-static void wrote_completion(struct quipu_vtd *u, const struct row *row, uint64_t value, unsigned halves)
+static void wrote_completion(struct quipu_vtd *u, const struct row *row, uint64_t value,
+			     unsigned halves)
 {
 	(void)row;
 	(void)halves;
@@ -165,7 +171,8 @@ static void wrote_completion(struct quipu_vtd *u, const struct row *row, uint64_
 		vtd_irq_clear(u, IECTL_REG);
 }
 
-static void wrote_page_status(struct quipu_vtd *u, const struct row *row, uint64_t value, unsigned halves)
+static void wrote_page_status(struct quipu_vtd *u, const struct row *row, uint64_t value,
+			      unsigned halves)
 {
 	(void)row;
 	(void)value;
@@ -174,7 +181,8 @@ static void wrote_page_status(struct quipu_vtd *u, const struct row *row, uint64
 		vtd_irq_clear(u, PECTL_REG);
 }
 
-static void wrote_perf_status(struct quipu_vtd *u, const struct row *row, uint64_t value, unsigned halves)
+static void wrote_perf_status(struct quipu_vtd *u, const struct row *row, uint64_t value,
+			      unsigned halves)
 {
 	(void)row;
 	(void)halves;
@@ -182,16 +190,20 @@ static void wrote_perf_status(struct quipu_vtd *u, const struct row *row, uint64
 		vtd_irq_clear(u, PERFINTRCTL_REG);
 }
 
-/* The low half starts the command; the high half before it holds the operand (1.5 of the interface: 11.4.14). */
-static void wrote_command(struct quipu_vtd *u, const struct row *row, uint64_t value, unsigned halves)
+/* The low half starts the command; the high half before it holds the operand (1.5 of the
+ * interface: 11.4.14). */
+static void wrote_command(struct quipu_vtd *u, const struct row *row, uint64_t value,
+			  unsigned halves)
 {
 	(void)value;
 	if (halves & LOW)
 		vtd_command(u, vtd_reg64(u, row->offset));
 }
 
-/* Register-based invalidation: done at once with "granularity 0", which says that nothing was invalidated. */
-static void wrote_direct(struct quipu_vtd *u, const struct row *row, uint64_t value, unsigned halves)
+/* Register-based invalidation: done at once with "granularity 0", which says that nothing was
+ * invalidated. */
+static void wrote_direct(struct quipu_vtd *u, const struct row *row, uint64_t value,
+			 unsigned halves)
 {
 	(void)value;
 	(void)halves;
@@ -208,7 +220,8 @@ static const struct row rows[] = {
 	{GSTS_REG, 4},
 	{RTADDR_REG, 8, .rw = TABLE_BASE | 0xc00},
 	{CCMD_REG, 8, .rw = ALL, .wrote = wrote_direct},
-	{FSTS_REG, 4, .w1c = FSTS_PFO | FSTS_IQE | FSTS_ICE | FSTS_ITE, .wrote = wrote_fault_status},
+	{FSTS_REG, 4, .w1c = FSTS_PFO | FSTS_IQE | FSTS_ICE | FSTS_ITE,
+	 .wrote = wrote_fault_status},
 	{FECTL_REG, 4, .rw = IRQ_IM, .wrote = wrote_irq},
 	{FECTL_REG + IRQ_DATA, 4, .rw = UINT32_MAX},
 	{FECTL_REG + IRQ_ADDR, 4, .rw = 0xfffffffc},
@@ -258,9 +271,9 @@ static const struct row command_rows[] = {
 static const struct row record_row = {0, 8, .w1c = FRCD_F, .wrote = wrote_fault_record};
 static const struct row direct_row = {0, 8, .rw = ALL, .wrote = wrote_direct};
 
-#define NROWS	  (sizeof(rows) / sizeof(rows[0]))
-#define NPERF	  (sizeof(perf_rows) / sizeof(perf_rows[0]))
-#define NCOMMAND  (sizeof(command_rows) / sizeof(command_rows[0]))
+#define NROWS	    (sizeof(rows) / sizeof(rows[0]))
+#define NPERF	    (sizeof(perf_rows) / sizeof(perf_rows[0]))
+#define NCOMMAND    (sizeof(command_rows) / sizeof(command_rows[0]))
 #define ROW_PERF    NROWS
 #define ROW_COMMAND (ROW_PERF + NPERF)
 #define ROW_DIRECT  (ROW_COMMAND + NCOMMAND)
@@ -369,7 +382,8 @@ uint64_t quipu_vtd_read(struct quipu_vtd *u, uint32_t offset, unsigned width)
 
 	if (!claims(u, offset, width))
 		return bits_mask(width == 4 ? 32 : 64);
-	/* The response of a command is asked for as a whole: one read is one step of its progress. */
+	/* The response of a command is asked for as a whole: one read is one step of its progress.
+	 */
 	if (offset == ECRSP_REG && (u->config.cap & CAP_ECMDS)) {
 		value = vtd_command_status(u);
 		return width == 4 ? (uint32_t)value : value;
@@ -406,7 +420,8 @@ void quipu_vtd_write(struct quipu_vtd *u, uint32_t offset, unsigned width, uint6
 	if (vtd_perfmon_write(u, offset, width, value))
 		return;
 	if (!row_at(u, offset, &row)) {
-		/* Nothing at the low word of a 64-bit access: the high one may still be a register of 32 bits. */
+		/* Nothing at the low word of a 64-bit access: the high one may still be a register
+		 * of 32 bits. */
 		if (width == 8 && row_at(u, offset + 4, &row))
 			quipu_vtd_write(u, offset + 4, 4, value >> 32);
 		return;
@@ -441,7 +456,8 @@ static const char *check(const struct quipu_vtd_config *c)
 	if (!inside(ECAP_IRO(c->ecap), 16, c->window))
 		return "the invalidation registers (ECAP_REG.IRO) lie outside the register window";
 	if ((c->ecap & ECAP_PMS) && !(c->cap & CAP_ECMDS))
-		return "performance monitoring (ECAP_REG.PMS) without enhanced commands (CAP_REG.ECMDS)";
+		return "performance monitoring (ECAP_REG.PMS) without enhanced commands "
+		       "(CAP_REG.ECMDS)";
 	if (!c->clock_hz || c->clock_hz > UINT64_C(1000000000000))
 		return "the clock is not 1 Hz to 1 THz";
 	if (c->mem_latency > 1000000)
@@ -481,7 +497,8 @@ static int make_caches(struct quipu_vtd *u)
 	};
 
 	for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++) {
-		int err = vtd_cache_init(all[i].cache, all[i].geometry, all[i].payload, c->replacement, c->seed + i);
+		int err = vtd_cache_init(all[i].cache, all[i].geometry, all[i].payload,
+					 c->replacement, c->seed + i);
 
 		if (err)
 			return err;
@@ -491,10 +508,11 @@ static int make_caches(struct quipu_vtd *u)
 
 static struct vtd_cache *cache_number(struct quipu_vtd *u, unsigned i)
 {
-	struct vtd_cache *all[] = {&u->iotlb[0],  &u->iotlb[1],	 &u->iotlb[2],	&u->context,  &u->pasid,
-				   &u->iec,	  &u->fs_psc[0], &u->fs_psc[1], &u->fs_psc[2], &u->fs_psc[3],
-				   &u->ss_psc[0], &u->ss_psc[1], &u->ss_psc[2], &u->ss_psc[3], &u->hpt_leaf,
-				   &u->hpt_psc[0], &u->hpt_psc[1], &u->hpt_psc[2]};
+	struct vtd_cache *all[] = {&u->iotlb[0],   &u->iotlb[1],  &u->iotlb[2],	 &u->context,
+				   &u->pasid,	   &u->iec,	  &u->fs_psc[0], &u->fs_psc[1],
+				   &u->fs_psc[2],  &u->fs_psc[3], &u->ss_psc[0], &u->ss_psc[1],
+				   &u->ss_psc[2],  &u->ss_psc[3], &u->hpt_leaf,	 &u->hpt_psc[0],
+				   &u->hpt_psc[1], &u->hpt_psc[2]};
 
 	return i < sizeof(all) / sizeof(all[0]) ? all[i] : NULL;
 }
@@ -515,8 +533,8 @@ void quipu_vtd_reset(struct quipu_vtd *u)
 	vtd_perfmon_reset(u);
 }
 
-struct quipu_vtd *quipu_vtd_new(const struct quipu_vtd_config *config, const struct quipu_vtd_ops *ops, void *arg,
-				const char **why)
+struct quipu_vtd *quipu_vtd_new(const struct quipu_vtd_config *config,
+				const struct quipu_vtd_ops *ops, void *arg, const char **why)
 {
 	struct quipu_vtd *u = NULL;
 	const char *wrong = check(config);
@@ -537,7 +555,9 @@ struct quipu_vtd *quipu_vtd_new(const struct quipu_vtd_config *config, const str
 		goto fail;
 	err = make_caches(u);
 	if (err) {
-		wrong = err == -ENOMEM ? NULL : "a cache's entries and ways do not make a power of two of sets";
+		wrong = err == -ENOMEM
+				? NULL
+				: "a cache's entries and ways do not make a power of two of sets";
 		goto fail;
 	}
 	if (vtd_perfmon_init(u, &wrong))

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * The VT-d room as the machine sees it: units, the tables and devices that its tree describes, and a driver on each.
- * Devices run in model time: whenever the driver touches a unit, and whenever the machine tells its time.
+ * The VT-d room as the machine sees it: units, the tables and devices that its tree describes, and
+ * a driver on each. Devices run in model time: whenever the driver touches a unit, and whenever the
+ * machine tells its time.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -20,8 +21,9 @@
 #define BUFFERS_AT    UINT64_C(0x100000000000)
 #define PERF_MSI_ADDR UINT64_C(0xfee00000)
 #define PERF_MSI_DATA 0x30u
-#define NESTED_TABLES UINT64_C(0x40000000) /* guest-physical; buffers of a nested domain lie above */
-#define IRTE_ENTRIES  256u
+#define NESTED_TABLES                                                                              \
+	UINT64_C(0x40000000) /* guest-physical; buffers of a nested domain lie above */
+#define IRTE_ENTRIES 256u
 
 struct unit {
 	struct vtd_room *room;
@@ -53,7 +55,8 @@ static void *unit_page(void *arg, uint64_t addr, bool write)
 	return quipu_vtd_memory_page(((struct unit *)arg)->room->memory, addr, write);
 }
 
-/* Interrupts of devices go to CPUs that this model does not have; the unit's own one is the driver's. */
+/* Interrupts of devices go to CPUs that this model does not have; the unit's own one is the
+ * driver's. */
 static void unit_msi(void *arg, uint64_t addr, uint32_t data)
 {
 	struct unit *u = arg;
@@ -62,7 +65,8 @@ static void unit_msi(void *arg, uint64_t addr, uint32_t data)
 		vtd_driver_interrupt(u->driver);
 }
 
-static void unit_device_tlb(void *arg, uint16_t rid, int32_t pasid, uint64_t addr, uint64_t size, bool global)
+static void unit_device_tlb(void *arg, uint16_t rid, int32_t pasid, uint64_t addr, uint64_t size,
+			    bool global)
 {
 	struct unit *u = arg;
 
@@ -105,7 +109,8 @@ static int make_domains(struct unit *u)
 		/* The guest's tables: 2 MiB of guest memory in the outer domain. */
 		if (parent) {
 			u->room->next_buffer += 2 << 20;
-			err = quipu_vtd_map(parent, NESTED_TABLES + (uint64_t)i * (2 << 20), host, 2 << 20, 4096, 3);
+			err = quipu_vtd_map(parent, NESTED_TABLES + (uint64_t)i * (2 << 20), host,
+					    2 << 20, 4096, 3);
 			if (err)
 				return err;
 		}
@@ -133,7 +138,8 @@ static int map_buffers(struct unit *u, const struct vtd_master_node *m, uint64_t
 		return quipu_vtd_map(u->domain[m->domain], m->config.iova, *pa, size, page, prot);
 	guest = m->config.iova;
 	err = quipu_vtd_map(u->domain[n->parent], guest, *pa, size, page, prot);
-	return err ? err : quipu_vtd_map(u->domain[m->domain], m->config.iova, guest, size, page, prot);
+	return err ? err
+		   : quipu_vtd_map(u->domain[m->domain], m->config.iova, guest, size, page, prot);
 }
 
 static int attach(struct unit *u, const struct vtd_master_node *m)
@@ -141,15 +147,17 @@ static int attach(struct unit *u, const struct vtd_master_node *m)
 	unsigned flags = m->config.ats ? QUIPU_VTD_ATS : 0;
 
 	if (m->config.pasid >= 0)
-		return quipu_vtd_attach_pasid(u->tables, m->config.rid, (uint32_t)m->config.pasid, u->domain[m->domain],
-					      flags);
+		return quipu_vtd_attach_pasid(u->tables, m->config.rid, (uint32_t)m->config.pasid,
+					      u->domain[m->domain], flags);
 	return quipu_vtd_attach(u->tables, m->config.rid, u->domain[m->domain], flags);
 }
 
-/* An entry of the interrupt table for each device: vector 0x40 + index to APIC 0, remapped or posted. */
+/* An entry of the interrupt table for each device: vector 0x40 + index to APIC 0, remapped or
+ * posted. */
 static int make_interrupt(struct unit *u, unsigned index, struct vtd_master_node *m, uint64_t table)
 {
-	uint64_t vector = (uint64_t)(0x40 + index) << 16, lo = vector | 1, hi = UINT64_C(1) << 18 | m->config.rid;
+	uint64_t vector = (uint64_t)(0x40 + index) << 16, lo = vector | 1,
+		 hi = UINT64_C(1) << 18 | m->config.rid;
 
 	if (m->posted) {
 		uint64_t descriptor = quipu_vtd_memory_alloc(u->room->memory, 1);
@@ -161,9 +169,9 @@ static int make_interrupt(struct unit *u, unsigned index, struct vtd_master_node
 	}
 	m->config.msi_addr = PERF_MSI_ADDR | 0x10 | index << 5;
 	return quipu_vtd_memory_store(u->room->memory, table + 16 * index, lo) ||
-			       quipu_vtd_memory_store(u->room->memory, table + 16 * index + 8, hi) ?
-		       -ENOMEM :
-		       0;
+			       quipu_vtd_memory_store(u->room->memory, table + 16 * index + 8, hi)
+		       ? -ENOMEM
+		       : 0;
 }
 
 static void enable_interrupts(struct unit *u, uint64_t table)
@@ -247,11 +255,14 @@ static int make_driver(struct unit *u, struct quipu_notes *notes, const char *pa
 	int err = vtd_driver_new(&env, &u->driver, &u->no_pmu);
 
 	if (u->no_pmu)
-		quipu_note(notes, QUIPU_NOTE_UNDERSTOOD, path, "a remapping unit without a PMU: %s", u->no_pmu);
+		quipu_note(notes, QUIPU_NOTE_UNDERSTOOD, path, "a remapping unit without a PMU: %s",
+			   u->no_pmu);
 	else if (!err)
-		quipu_note(notes, QUIPU_NOTE_UNDERSTOOD, path, "remapping unit dmar%u with a PMU", u->node.number);
+		quipu_note(notes, QUIPU_NOTE_UNDERSTOOD, path, "remapping unit dmar%u with a PMU",
+			   u->node.number);
 	if (err == -EEXIST)
-		quipu_note(notes, QUIPU_NOTE_WRONG, path, "a second unit of number %u (quipu,seq-id)", u->node.number);
+		quipu_note(notes, QUIPU_NOTE_WRONG, path,
+			   "a second unit of number %u (quipu,seq-id)", u->node.number);
 	return err;
 }
 
@@ -297,7 +308,8 @@ static int make_unit(struct vtd_room *r, int node, struct quipu_notes *notes)
 	r->nunits++;
 	err = make_hardware(u, &why);
 	if (err) {
-		quipu_note(notes, QUIPU_NOTE_WRONG, path, "the unit cannot be set up: %s", why ? why : strerror(-err));
+		quipu_note(notes, QUIPU_NOTE_WRONG, path, "the unit cannot be set up: %s",
+			   why ? why : strerror(-err));
 		return err;
 	}
 	return make_driver(u, notes, path);
@@ -316,9 +328,11 @@ static int room_create(const struct quipu_platform_env *env, void **self)
 	r->units = calloc(VTD_MAX_UNITS, sizeof(*r->units));
 	if (!r->memory || !r->units || vtd_cpumask_init(&r->cpumask, env->machine->ncpus))
 		goto fail;
-	for (int node = vtd_tree_next(env->machine, -1); node >= 0; node = vtd_tree_next(env->machine, node)) {
+	for (int node = vtd_tree_next(env->machine, -1); node >= 0;
+	     node = vtd_tree_next(env->machine, node)) {
 		if (r->nunits == VTD_MAX_UNITS) {
-			quipu_note(env->notes, QUIPU_NOTE_WRONG, "/", "more than %u remapping units", VTD_MAX_UNITS);
+			quipu_note(env->notes, QUIPU_NOTE_WRONG, "/",
+				   "more than %u remapping units", VTD_MAX_UNITS);
 			err = -EINVAL;
 			goto fail;
 		}
@@ -329,7 +343,8 @@ static int room_create(const struct quipu_platform_env *env, void **self)
 	*self = r;
 	return 0;
 fail:
-	quipu_note(env->notes, QUIPU_NOTE_WRONG, "/", "the VT-d room cannot be set up: %s", strerror(-err));
+	quipu_note(env->notes, QUIPU_NOTE_WRONG, "/", "the VT-d room cannot be set up: %s",
+		   strerror(-err));
 	room_destroy(r);
 	return err;
 }
@@ -365,41 +380,48 @@ static void say(quipu_describe_fn *fn, void *arg, unsigned depth, const char *fm
 	fn(arg, depth, line);
 }
 
-static void describe_master(const struct vtd_unit_node *n, const struct vtd_master_node *m, quipu_describe_fn *fn,
-			    void *arg)
+static void describe_master(const struct vtd_unit_node *n, const struct vtd_master_node *m,
+			    quipu_describe_fn *fn, void *arg)
 {
 	static const char *const kinds[DMA_KINDS] = {"network card", "NVMe controller", "GPU"};
 	static const char *const items[DMA_KINDS] = {"frames", "commands", "accesses"};
-	static const char *const stages[] = {"", "first stage", "second stage", "nested", "pass-through"};
+	static const char *const stages[] = {"", "first stage", "second stage", "nested",
+					     "pass-through"};
 	const struct dma_config *c = &m->config;
 	char rate[96];
 
 	if (c->burst)
-		snprintf(rate, sizeof(rate), "%" PRIu64 " %s in each %" PRIu64 " ms that are counted", c->burst,
+		snprintf(rate, sizeof(rate),
+			 "%" PRIu64 " %s in each %" PRIu64 " ms that are counted", c->burst,
 			 items[c->kind], c->burst_period_ns / 1000000);
 	else
-		snprintf(rate, sizeof(rate), "%" PRIu64 " %s/s of model time", c->rate, items[c->kind]);
-	say(fn, arg, 2, "%s %02x:%02x.%x%s, domain %u (%s), %s (modelled)", kinds[c->kind], c->rid >> 8, c->rid >> 3 & 0x1f,
-	    c->rid & 7, c->ats ? " with a device TLB" : "", n->domain[m->domain].did, stages[n->domain[m->domain].stage],
-	    rate);
+		snprintf(rate, sizeof(rate), "%" PRIu64 " %s/s of model time", c->rate,
+			 items[c->kind]);
+	say(fn, arg, 2, "%s %02x:%02x.%x%s, domain %u (%s), %s (modelled)", kinds[c->kind],
+	    c->rid >> 8, c->rid >> 3 & 0x1f, c->rid & 7, c->ats ? " with a device TLB" : "",
+	    n->domain[m->domain].did, stages[n->domain[m->domain].stage], rate);
 }
 
 static void describe_unit(const struct unit *u, quipu_describe_fn *fn, void *arg)
 {
 	const struct vtd_unit_node *n = &u->node;
 
-	say(fn, arg, 0, "remapping unit dmar%u: VT-d %u.%u at 0x%" PRIx64 ", %s mode, profile %s, clock %" PRIu64 " Hz",
+	say(fn, arg, 0,
+	    "remapping unit dmar%u: VT-d %u.%u at 0x%" PRIx64
+	    ", %s mode, profile %s, clock %" PRIu64 " Hz",
 	    n->number, n->config.version >> 4 & 0xf, n->config.version & 0xf, n->base,
-	    n->mode == QUIPU_VTD_LEGACY ? "legacy" : "scalable", n->profile == QUIPU_VTD_SPR ? "spr" : "full",
-	    n->config.clock_hz);
+	    n->mode == QUIPU_VTD_LEGACY ? "legacy" : "scalable",
+	    n->profile == QUIPU_VTD_SPR ? "spr" : "full", n->config.clock_hz);
 	if (u->driver)
-		say(fn, arg, 1, "PMU dmar%u: %u counters of %u bits, counting only; every event modelled", n->number,
-		    vtd_driver_counters(u->driver), PERFCAP_CW(n->config.perfcap));
+		say(fn, arg, 1,
+		    "PMU dmar%u: %u counters of %u bits, counting only; every event modelled",
+		    n->number, vtd_driver_counters(u->driver), PERFCAP_CW(n->config.perfcap));
 	else
 		say(fn, arg, 1, "no PMU: %s", u->no_pmu);
-	say(fn, arg, 1, "IOTLB %u + %u + %u entries (4K, 2M, 1G); a memory read takes %u clocks, %s timing",
-	    n->config.iotlb[0].entries, n->config.iotlb[1].entries, n->config.iotlb[2].entries, n->config.mem_latency,
-	    n->config.queued ? "queued" : "functional");
+	say(fn, arg, 1,
+	    "IOTLB %u + %u + %u entries (4K, 2M, 1G); a memory read takes %u clocks, %s timing",
+	    n->config.iotlb[0].entries, n->config.iotlb[1].entries, n->config.iotlb[2].entries,
+	    n->config.mem_latency, n->config.queued ? "queued" : "functional");
 	for (unsigned i = 0; i < n->nmasters; i++)
 		describe_master(n, &n->master[i], fn, arg);
 }
@@ -440,8 +462,9 @@ const struct dma_traffic *vtd_room_traffic(const void *self, unsigned i)
 	return ((const struct vtd_room *)self)->units[i].traffic;
 }
 
-static const char *const room_nodes[] = {"quipu,vtd",	      "quipu,dma-ring-nic", "quipu,dma-nvme",
-					 "quipu,dma-gpu-stream", "quipu,dma-ats",      NULL};
+static const char *const room_nodes[] = {"quipu,vtd",	   "quipu,dma-ring-nic",
+					 "quipu,dma-nvme", "quipu,dma-gpu-stream",
+					 "quipu,dma-ats",  NULL};
 
 const struct quipu_platform quipu_platform_vtd = {
 	.name = "vtd",

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The VT-d room: the remapping units of a machine, their devices and drivers (room.c), read from its tree (tree.c). */
+/* The VT-d room: the remapping units of a machine, their devices and drivers (room.c), read from
+ * its tree (tree.c). */
 #ifndef VTD_ROOM_H
 #define VTD_ROOM_H
 
@@ -14,7 +15,8 @@ extern const struct quipu_platform quipu_platform_vtd;
 #define VTD_MAX_DOMAINS 256u
 #define VTD_MAX_MASTERS 64u
 
-/* What the tree says of a domain and of a device; domain: index into the unit's domains, -1 for none. */
+/* What the tree says of a domain and of a device; domain: index into the unit's domains, -1 for
+ * none. */
 struct vtd_domain_node {
 	uint16_t did;
 	enum quipu_vtd_stage stage;
@@ -43,7 +45,8 @@ struct vtd_unit_node {
 
 /* ---- tree.c ---- */
 /* The unit at @node. 0, or -EINVAL with a note. */
-int vtd_tree_unit(const struct quipu_machine *, int node, unsigned index, struct quipu_notes *, struct vtd_unit_node *);
+int vtd_tree_unit(const struct quipu_machine *, int node, unsigned index, struct quipu_notes *,
+		  struct vtd_unit_node *);
 /* The node after @after that describes a unit, or a negative libfdt error; @after -1: the first. */
 int vtd_tree_next(const struct quipu_machine *, int after);
 

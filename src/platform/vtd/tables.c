@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * The software side of a unit: tables as a driver writes them (chapter 9, with the conventions of Linux: a PASID
- * directory of one page, RID_PASID 0), an invalidation queue, and switching translation on.
+ * The software side of a unit: tables as a driver writes them (chapter 9, with the conventions of
+ * Linux: a PASID directory of one page, RID_PASID 0), an invalidation queue, and switching
+ * translation on.
  */
 #include <errno.h>
 #include <stdlib.h>
 
 #include "unit.h"
 
-#define DIRECTORY_PDTS 2u  /* 512 directory entries: PASIDs below 32768 */
+#define DIRECTORY_PDTS 2u /* 512 directory entries: PASIDs below 32768 */
 #define MAX_PASID      32768u
 #define QUEUE_ENTRIES  256u
 
@@ -16,7 +17,7 @@ struct quipu_vtd_domain {
 	struct quipu_vtd_domain *next; /* of the tables */
 	struct quipu_vtd_memory *memory;
 	struct quipu_vtd_domain *parent; /* nested: where guest-physical addresses are translated */
-	uint64_t root, table_gpa;	 /* table_gpa: for the next first-stage table of a nested domain */
+	uint64_t root, table_gpa; /* table_gpa: for the next first-stage table of a nested domain */
 	uint16_t did;
 	enum quipu_vtd_stage stage;
 	unsigned levels;
@@ -64,7 +65,8 @@ uint64_t quipu_vtd_tables_root(const struct quipu_vtd_tables *t)
 
 static bool leaf_of(const struct quipu_vtd_domain *d, uint64_t iova, uint64_t *at);
 
-/* Guest-physical to host-physical, for the tables of a nested domain; the address itself for all others. */
+/* Guest-physical to host-physical, for the tables of a nested domain; the address itself for all
+ * others. */
 static bool host_address(const struct quipu_vtd_domain *d, uint64_t addr, uint64_t *host)
 {
 	uint64_t at, entry;
@@ -91,8 +93,9 @@ static uint64_t new_table(struct quipu_vtd_domain *d)
 	return gpa;
 }
 
-struct quipu_vtd_domain *quipu_vtd_domain_new(struct quipu_vtd_tables *t, uint16_t did, enum quipu_vtd_stage stage,
-					      unsigned levels, struct quipu_vtd_domain *parent, uint64_t table_gpa)
+struct quipu_vtd_domain *quipu_vtd_domain_new(struct quipu_vtd_tables *t, uint16_t did,
+					      enum quipu_vtd_stage stage, unsigned levels,
+					      struct quipu_vtd_domain *parent, uint64_t table_gpa)
 {
 	unsigned least = stage == QUIPU_VTD_STAGE_SS ? 3 : 4;
 	struct quipu_vtd_domain *d;
@@ -147,10 +150,12 @@ static uint64_t leaf_flags(const struct quipu_vtd_domain *d, unsigned prot, unsi
 	if (!first_stage(d))
 		return flags | (prot & QUIPU_VTD_R ? 1 : 0) | (prot & QUIPU_VTD_W ? 2 : 0);
 	flags |= prot & QUIPU_VTD_NO_ACCESSED ? 0 : 0x20;
-	return flags | (prot & QUIPU_VTD_R ? 1 : 0) | (prot & QUIPU_VTD_W ? 2 : 0) | (prot & QUIPU_VTD_U ? 4 : 0);
+	return flags | (prot & QUIPU_VTD_R ? 1 : 0) | (prot & QUIPU_VTD_W ? 2 : 0) |
+	       (prot & QUIPU_VTD_U ? 4 : 0);
 }
 
-/* The host address of the entry for @iova at @level, tables above it made on the way. 0 or -errno. */
+/* The host address of the entry for @iova at @level, tables above it made on the way. 0 or -errno.
+ */
 static int entry_at(struct quipu_vtd_domain *d, uint64_t iova, unsigned level, uint64_t *at)
 {
 	uint64_t table = d->root;
@@ -188,11 +193,13 @@ static unsigned level_of(uint64_t page)
 	return 0;
 }
 
-int quipu_vtd_map(struct quipu_vtd_domain *d, uint64_t iova, uint64_t pa, uint64_t size, uint64_t page, unsigned prot)
+int quipu_vtd_map(struct quipu_vtd_domain *d, uint64_t iova, uint64_t pa, uint64_t size,
+		  uint64_t page, unsigned prot)
 {
 	unsigned level = level_of(page);
 
-	if (!level || d->stage == QUIPU_VTD_STAGE_PT || ((iova | pa | size) & (page - 1)) || iova + size < iova)
+	if (!level || d->stage == QUIPU_VTD_STAGE_PT || ((iova | pa | size) & (page - 1)) ||
+	    iova + size < iova)
 		return -EINVAL;
 	for (uint64_t off = 0; off < size; off += page) {
 		uint64_t at;
@@ -202,7 +209,8 @@ int quipu_vtd_map(struct quipu_vtd_domain *d, uint64_t iova, uint64_t pa, uint64
 			return err;
 		if (quipu_vtd_memory_load(d->memory, at) & 3)
 			return -EEXIST;
-		err = quipu_vtd_memory_store(d->memory, at, (pa + off) | leaf_flags(d, prot, level));
+		err = quipu_vtd_memory_store(d->memory, at,
+					     (pa + off) | leaf_flags(d, prot, level));
 		if (err)
 			return err;
 	}
@@ -308,7 +316,8 @@ static int make_context(struct quipu_vtd_tables *t, uint16_t rid, uint64_t *at)
 	return table ? 0 : -ENOMEM;
 }
 
-static int attach_legacy(struct quipu_vtd_tables *t, uint16_t rid, const struct quipu_vtd_domain *d, unsigned flags)
+static int attach_legacy(struct quipu_vtd_tables *t, uint16_t rid, const struct quipu_vtd_domain *d,
+			 unsigned flags)
 {
 	bool pt = d->stage == QUIPU_VTD_STAGE_PT;
 	uint64_t at, tt = pt ? TT_PT : flags & QUIPU_VTD_ATS ? TT_SS_ATS : TT_SS;
@@ -316,15 +325,17 @@ static int attach_legacy(struct quipu_vtd_tables *t, uint16_t rid, const struct 
 
 	if (err)
 		return err;
-	err = quipu_vtd_memory_store(t->memory, at + 8, (uint64_t)d->did << 8 | (pt ? 2 : d->levels - 2));
+	err = quipu_vtd_memory_store(t->memory, at + 8,
+				     (uint64_t)d->did << 8 | (pt ? 2 : d->levels - 2));
 	return err ? err : quipu_vtd_memory_store(t->memory, at, d->root | tt << 2 | 1);
 }
 
-int quipu_vtd_attach_pasid(struct quipu_vtd_tables *t, uint16_t rid, uint32_t pasid, const struct quipu_vtd_domain *d,
-			   unsigned flags)
+int quipu_vtd_attach_pasid(struct quipu_vtd_tables *t, uint16_t rid, uint32_t pasid,
+			   const struct quipu_vtd_domain *d, unsigned flags)
 {
 	const struct quipu_vtd_domain *ss = d->stage == QUIPU_VTD_STAGE_NESTED ? d->parent : d;
-	bool has_fs = first_stage(d), has_ss = d->stage != QUIPU_VTD_STAGE_FS && d->stage != QUIPU_VTD_STAGE_PT;
+	bool has_fs = first_stage(d),
+	     has_ss = d->stage != QUIPU_VTD_STAGE_FS && d->stage != QUIPU_VTD_STAGE_PT;
 	uint64_t at, directory, table, context = 0x9 | DIRECTORY_PDTS << 9, qw[3];
 	int err;
 
@@ -341,13 +352,15 @@ int quipu_vtd_attach_pasid(struct quipu_vtd_tables *t, uint16_t rid, uint32_t pa
 	at = table + (pasid & 0x3f) * 64ull;
 	qw[2] = has_fs ? d->root | 1 | (uint64_t)(d->levels - 4) << 2 : 0;
 	qw[1] = d->did;
-	qw[0] = (has_ss ? ss->root | (uint64_t)(ss->levels - 2) << 2 : 0) | (uint64_t)d->stage << 6 | 1;
+	qw[0] = (has_ss ? ss->root | (uint64_t)(ss->levels - 2) << 2 : 0) |
+		(uint64_t)d->stage << 6 | 1;
 	for (int i = 2; i >= 0 && !err; i--)
 		err = quipu_vtd_memory_store(t->memory, at + 8 * (unsigned)i, qw[i]);
 	return err;
 }
 
-int quipu_vtd_attach(struct quipu_vtd_tables *t, uint16_t rid, const struct quipu_vtd_domain *d, unsigned flags)
+int quipu_vtd_attach(struct quipu_vtd_tables *t, uint16_t rid, const struct quipu_vtd_domain *d,
+		     unsigned flags)
 {
 	if (t->mode == QUIPU_VTD_SCALABLE)
 		return quipu_vtd_attach_pasid(t, rid, 0, d, flags);
@@ -358,7 +371,8 @@ int quipu_vtd_attach(struct quipu_vtd_tables *t, uint16_t rid, const struct quip
 
 /* ---- queue ---- */
 
-int quipu_vtd_queue_start(struct quipu_vtd_queue *q, struct quipu_vtd *unit, struct quipu_vtd_memory *mem, bool wide)
+int quipu_vtd_queue_start(struct quipu_vtd_queue *q, struct quipu_vtd *unit,
+			  struct quipu_vtd_memory *mem, bool wide)
 {
 	*q = (struct quipu_vtd_queue){.unit = unit, .memory = mem, .wide = wide};
 	q->base = quipu_vtd_memory_alloc(mem, 2);
@@ -368,7 +382,8 @@ int quipu_vtd_queue_start(struct quipu_vtd_queue *q, struct quipu_vtd *unit, str
 	quipu_vtd_write(unit, IQT_REG, 8, 0);
 	/* QS counts pages: one of 128-bit descriptors, two of 256-bit ones hold the same number. */
 	quipu_vtd_write(unit, IQA_REG, 8, q->base | (wide ? bits_one(11) | 1 : 0));
-	quipu_vtd_write(unit, GCMD_REG, 4, (vtd_reg32(unit, GSTS_REG) & (G_TE | G_IRE | G_CFI)) | G_QIE);
+	quipu_vtd_write(unit, GCMD_REG, 4,
+			(vtd_reg32(unit, GSTS_REG) & (G_TE | G_IRE | G_CFI)) | G_QIE);
 	return 0;
 }
 
@@ -377,7 +392,8 @@ static int append(struct quipu_vtd_queue *q, const uint64_t qw[4])
 	unsigned words = q->wide ? 4 : 2;
 
 	for (unsigned i = 0; i < words; i++) {
-		int err = quipu_vtd_memory_store(q->memory, q->base + (q->tail * words + i) * 8, qw[i]);
+		int err = quipu_vtd_memory_store(q->memory, q->base + (q->tail * words + i) * 8,
+						 qw[i]);
 
 		if (err)
 			return err;
@@ -388,7 +404,8 @@ static int append(struct quipu_vtd_queue *q, const uint64_t qw[4])
 
 int quipu_vtd_queue_submit(struct quipu_vtd_queue *q, const uint64_t qw[4])
 {
-	const uint64_t done[4] = {UINT64_C(2) << 32 | 0x25, q->status}; /* wait, write the status 2 */
+	const uint64_t done[4] = {UINT64_C(2) << 32 | 0x25,
+				  q->status}; /* wait, write the status 2 */
 	int err = append(q, qw);
 
 	if (!err)

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * What takes time in a unit: its clock, and how long requests and memory reads stay inside. Nothing here decides what
- * is looked up or read; the occupancy events of Table 49 follow from the number of reads.
+ * What takes time in a unit: its clock, and how long requests and memory reads stay inside. Nothing
+ * here decides what is looked up or read; the occupancy events of Table 49 follow from the number
+ * of reads.
  *
- * Functional timing: a hit costs one clock, a walk its reads one after the other, nothing ever waits. Queued timing:
- * reads wait for one of max-outstanding slots, walks for a walker, translation completions for a credit.
+ * Functional timing: a hit costs one clock, a walk its reads one after the other, nothing ever
+ * waits. Queued timing: reads wait for one of max-outstanding slots, walks for a walker,
+ * translation completions for a credit.
  */
 #include <string.h>
 
@@ -45,8 +47,9 @@ void vtd_timing_reset(struct quipu_vtd *u)
 }
 
 /*
- * Take a slot at @at or as soon as one is free, for @hold clocks. When it was taken. Of several that are free by then it
- * is the one freed last, so that the others stay free for requests that are looked at later but came no later.
+ * Take a slot at @at or as soon as one is free, for @hold clocks. When it was taken. Of several
+ * that are free by then it is the one freed last, so that the others stay free for requests that
+ * are looked at later but came no later.
  */
 static uint64_t take(struct vtd_slots *s, uint64_t at, uint64_t hold)
 {
@@ -112,7 +115,8 @@ void vtd_count_reads(struct quipu_vtd *u, unsigned reads)
 	if (!reads)
 		return;
 	vtd_tally_at(u, EV_MRDS, reads, NO_LEVEL, u->tally.at);
-	vtd_tally_at(u, EV_MEM_OCCUPANCY, (uint64_t)reads * u->config.mem_latency, NO_LEVEL, u->tally.at);
+	vtd_tally_at(u, EV_MEM_OCCUPANCY, (uint64_t)reads * u->config.mem_latency, NO_LEVEL,
+		     u->tally.at);
 }
 
 void vtd_timing_walked(struct quipu_vtd *u, unsigned reads, bool walked, bool completion)

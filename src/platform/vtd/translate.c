@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * One request through the unit (3.4 to 3.9, 4.2, 6.2): which checks, lookups and walks it makes, and in which order. By
- * default the IOTLB is asked first and the context entry only after a miss, which 6.2.7 allows; context_first turns
- * that round. Each step counts its events; they are delivered when the request has ended.
+ * One request through the unit (3.4 to 3.9, 4.2, 6.2): which checks, lookups and walks it makes,
+ * and in which order. By default the IOTLB is asked first and the context entry only after a miss,
+ * which 6.2.7 allows; context_first turns that round. Each step counts its events; they are
+ * delivered when the request has ended.
  */
 #include "unit.h"
 
 #define INTERRUPT_FIRST UINT64_C(0xfee00000)
 #define INTERRUPT_LAST	UINT64_C(0xfeefffff)
-
 
 bool vtd_is_interrupt_range(uint64_t addr)
 {
@@ -29,7 +29,8 @@ static uint64_t leaf_who(uint16_t rid, int32_t pasid)
 }
 
 /* All page sizes are searched in one lookup. */
-static struct vtd_leaf *iotlb_find(struct quipu_vtd *u, const struct quipu_vtd_request *rq, unsigned *size)
+static struct vtd_leaf *iotlb_find(struct quipu_vtd *u, const struct quipu_vtd_request *rq,
+				   unsigned *size)
 {
 	uint64_t who = leaf_who(rq->rid, rq->pasid);
 
@@ -49,7 +50,8 @@ static void iotlb_fill(struct quipu_vtd *u, const struct quipu_vtd_request *rq, 
 		       const struct vtd_leaf *leaf)
 {
 	uint64_t page = rq->addr >> (12 + 9 * size);
-	struct vtd_leaf *line = vtd_cache_fill(&u->iotlb[size], page, page, leaf_who(rq->rid, rq->pasid));
+	struct vtd_leaf *line =
+		vtd_cache_fill(&u->iotlb[size], page, page, leaf_who(rq->rid, rq->pasid));
 
 	if (line)
 		*line = *leaf;
@@ -61,7 +63,8 @@ static bool may_write(const struct vtd_leaf *leaf, const struct quipu_vtd_reques
 }
 
 /* Is the access allowed? A translation request is told what is, not refused. */
-static uint8_t permission(const struct quipu_vtd *u, const struct vtd_leaf *leaf, const struct quipu_vtd_request *rq)
+static uint8_t permission(const struct quipu_vtd *u, const struct vtd_leaf *leaf,
+			  const struct quipu_vtd_request *rq)
 {
 	bool legacy = u->ttm == TTM_LEGACY, w = may_write(leaf, rq);
 	uint8_t no_write = legacy ? 0x05 : 0x85, no_read = legacy ? 0x06 : 0x86;
@@ -82,8 +85,8 @@ static uint8_t permission(const struct quipu_vtd *u, const struct vtd_leaf *leaf
 	}
 }
 
-static void answer(struct quipu_vtd_response *rs, const struct quipu_vtd_request *rq, const struct vtd_leaf *leaf,
-		   unsigned size, bool wants_write)
+static void answer(struct quipu_vtd_response *rs, const struct quipu_vtd_request *rq,
+		   const struct vtd_leaf *leaf, unsigned size, bool wants_write)
 {
 	rs->size = UINT64_C(1) << (12 + 9 * size);
 	rs->addr = leaf->frame | (rq->addr & (rs->size - 1));
@@ -94,8 +97,8 @@ static void answer(struct quipu_vtd_response *rs, const struct quipu_vtd_request
 
 /* ---- a hit ---- */
 
-static uint8_t hit(struct quipu_vtd *u, struct vtd_walk *w, const struct vtd_leaf *leaf, unsigned size,
-		   struct quipu_vtd_response *rs)
+static uint8_t hit(struct quipu_vtd *u, struct vtd_walk *w, const struct vtd_leaf *leaf,
+		   unsigned size, struct quipu_vtd_response *rs)
 {
 	const struct quipu_vtd_request *rq = w->rq;
 	uint8_t fault;
@@ -128,16 +131,20 @@ static uint8_t find_tables(struct quipu_vtd *u, struct vtd_walk *w, struct route
 	if (u->ttm == TTM_SCALABLE) {
 		fault = vtd_pasid_check(u, &route->context, rq->pasid, &route->effective);
 		if (!fault)
-			fault = vtd_pasid_find(u, w, rq->rid, route->effective, &route->context, &route->pasid);
+			fault = vtd_pasid_find(u, w, rq->rid, route->effective, &route->context,
+					       &route->pasid);
 	}
 	route->found = !fault;
 	return fault;
 }
 
-/* Legacy pass-through: the context entry is the whole translation, and nothing of it goes into the IOTLB. */
-static uint8_t identity(struct quipu_vtd *u, const struct vtd_walk *w, struct quipu_vtd_response *rs)
+/* Legacy pass-through: the context entry is the whole translation, and nothing of it goes into the
+ * IOTLB. */
+static uint8_t identity(struct quipu_vtd *u, const struct vtd_walk *w,
+			struct quipu_vtd_response *rs)
 {
-	struct vtd_leaf leaf = {.frame = w->rq->addr & ~UINT64_C(0xfff), .r = true, .w = true, .sup_w = true};
+	struct vtd_leaf leaf = {
+		.frame = w->rq->addr & ~UINT64_C(0xfff), .r = true, .w = true, .sup_w = true};
 
 	if (w->rq->addr & ~bits_mask(u->config.haw))
 		return 0x04;
@@ -145,7 +152,8 @@ static uint8_t identity(struct quipu_vtd *u, const struct vtd_walk *w, struct qu
 	return 0;
 }
 
-static uint8_t miss(struct quipu_vtd *u, struct vtd_walk *w, struct route *route, struct quipu_vtd_response *rs)
+static uint8_t miss(struct quipu_vtd *u, struct vtd_walk *w, struct route *route,
+		    struct quipu_vtd_response *rs)
 {
 	const struct quipu_vtd_request *rq = w->rq;
 	struct quipu_vtd_request effective = *rq;
@@ -180,7 +188,8 @@ static uint8_t miss(struct quipu_vtd *u, struct vtd_walk *w, struct route *route
 	leaf.pasid = route->effective;
 	leaf.ats_ok = route->context.ats_ok;
 	leaf.fpd = w->fpd;
-	if (!rq->priv && effective.priv) /* the entry serves requests that are always supervisor ones */
+	if (!rq->priv &&
+	    effective.priv) /* the entry serves requests that are always supervisor ones */
 		leaf.u = true, leaf.w = leaf.sup_w;
 	iotlb_fill(u, rq, size, &leaf);
 	if (rq->at == QUIPU_VTD_TRANSLATION && route->context.hpte)
@@ -190,7 +199,8 @@ static uint8_t miss(struct quipu_vtd *u, struct vtd_walk *w, struct route *route
 
 /* ---- the three kinds of requests ---- */
 
-static uint8_t untranslated(struct quipu_vtd *u, struct vtd_walk *w, struct quipu_vtd_response *rs, bool *walked)
+static uint8_t untranslated(struct quipu_vtd *u, struct vtd_walk *w, struct quipu_vtd_response *rs,
+			    bool *walked)
 {
 	const struct quipu_vtd_request *rq = w->rq;
 	struct vtd_leaf *leaf;
@@ -248,7 +258,8 @@ static uint8_t translated(struct quipu_vtd *u, struct vtd_walk *w, struct quipu_
 	return 0;
 }
 
-static uint8_t route_request(struct quipu_vtd *u, struct vtd_walk *w, struct quipu_vtd_response *rs, bool *walked)
+static uint8_t route_request(struct quipu_vtd *u, struct vtd_walk *w, struct quipu_vtd_response *rs,
+			     bool *walked)
 {
 	const struct quipu_vtd_request *rq = w->rq;
 
@@ -262,7 +273,8 @@ static uint8_t route_request(struct quipu_vtd *u, struct vtd_walk *w, struct qui
 		if ((uint32_t)rq->pasid >> (ECAP_PSS(u->config.ecap) + 1))
 			return 0x89;
 	}
-	return rq->at == QUIPU_VTD_TRANSLATED ? translated(u, w, rs) : untranslated(u, w, rs, walked);
+	return rq->at == QUIPU_VTD_TRANSLATED ? translated(u, w, rs)
+					      : untranslated(u, w, rs, walked);
 }
 
 /* ---- the end of a request ---- */
@@ -270,7 +282,8 @@ static uint8_t route_request(struct quipu_vtd *u, struct vtd_walk *w, struct qui
 static void record(struct quipu_vtd *u, const struct vtd_walk *w, struct quipu_vtd_response *rs)
 {
 	const struct quipu_vtd_request *rq = w->rq;
-	struct vtd_fault_address a = {rq->addr, rq->pasid, rq->rid, rq->op, rq->at, rq->priv, rq->exec, false};
+	struct vtd_fault_address a = {rq->addr, rq->pasid, rq->rid,  rq->op,
+				      rq->at,	rq->priv,  rq->exec, false};
 
 	rs->recorded = vtd_fault_record(u, rs->fault, &a, w->fpd);
 }
@@ -293,7 +306,8 @@ static void refuse(struct quipu_vtd *u, const struct vtd_walk *w, struct quipu_v
 
 static bool valid(const struct quipu_vtd_request *rq)
 {
-	return rq->at <= QUIPU_VTD_TRANSLATED && rq->op <= QUIPU_VTD_ZERO_READ && rq->pasid < 1 << 20;
+	return rq->at <= QUIPU_VTD_TRANSLATED && rq->op <= QUIPU_VTD_ZERO_READ &&
+	       rq->pasid < 1 << 20;
 }
 
 /* Not remapped: a plain request goes where it says, the other kinds have no meaning. */
@@ -308,7 +322,8 @@ static void untouched(const struct quipu_vtd_request *rq, struct quipu_vtd_respo
 	rs->r = rs->w = true;
 }
 
-void quipu_vtd_dma(struct quipu_vtd *u, const struct quipu_vtd_request *rq, struct quipu_vtd_response *rs)
+void quipu_vtd_dma(struct quipu_vtd *u, const struct quipu_vtd_request *rq,
+		   struct quipu_vtd_response *rs)
 {
 	struct vtd_walk w = {.rq = rq, .did = NO_DID};
 	bool walked = false;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * Remapping units, their domains and devices, out of a device tree. The binding is ours; README.md lists it.
+ * Remapping units, their domains and devices, out of a device tree. The binding is ours; README.md
+ * lists it.
  */
 #include <errno.h>
 #include <stdarg.h>
@@ -23,7 +24,8 @@ struct at {
 	int err;
 };
 
-static void wrong(struct at *at, const char *property, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
+static void wrong(struct at *at, const char *property, const char *fmt, ...)
+	__attribute__((format(printf, 3, 4)));
 static void wrong(struct at *at, const char *property, const char *fmt, ...)
 {
 	char path[256], where[320], text[256];
@@ -31,7 +33,8 @@ static void wrong(struct at *at, const char *property, const char *fmt, ...)
 
 	if (fdt_get_path(at->machine->fdt, at->node, path, sizeof(path)))
 		strcpy(path, "?");
-	snprintf(where, sizeof(where), "%s%s%s", path, property ? ":" : "", property ? property : "");
+	snprintf(where, sizeof(where), "%s%s%s", path, property ? ":" : "",
+		 property ? property : "");
 	va_start(ap, fmt);
 	vsnprintf(text, sizeof(text), fmt, ap);
 	va_end(ap);
@@ -78,7 +81,8 @@ static void word(struct at *at, const char *name, const char *const *names, unsi
 			*value = i;
 			return;
 		}
-		snprintf(list + strlen(list), sizeof(list) - strlen(list), "%s%s", i ? ", " : "", names[i]);
+		snprintf(list + strlen(list), sizeof(list) - strlen(list), "%s%s", i ? ", " : "",
+			 names[i]);
 	}
 	wrong(at, name, "is none of: %s", list);
 }
@@ -92,11 +96,13 @@ static void geometry(struct at *at, const char *name, struct quipu_vtd_geometry 
 	if (len < 0)
 		return;
 	if (len != 2 * n) {
-		wrong(at, name, "needs %d cells: entries and ways of %d cache%s", 2 * n, n, n > 1 ? "s" : "");
+		wrong(at, name, "needs %d cells: entries and ways of %d cache%s", 2 * n, n,
+		      n > 1 ? "s" : "");
 		return;
 	}
 	for (int i = 0; i < n; i++)
-		*out[i] = (struct quipu_vtd_geometry){bits_be32(&cells[2 * i]), bits_be32(&cells[2 * i + 1])};
+		*out[i] = (struct quipu_vtd_geometry){bits_be32(&cells[2 * i]),
+						      bits_be32(&cells[2 * i + 1])};
 }
 
 /* ---- the unit ---- */
@@ -104,8 +110,10 @@ static void geometry(struct at *at, const char *name, struct quipu_vtd_geometry 
 static void read_caches(struct at *at, struct quipu_vtd_config *c)
 {
 	struct quipu_vtd_geometry *iotlb[] = {&c->iotlb[0], &c->iotlb[1], &c->iotlb[2]};
-	struct quipu_vtd_geometry *fs[] = {&c->fs_psc[0], &c->fs_psc[1], &c->fs_psc[2], &c->fs_psc[3]};
-	struct quipu_vtd_geometry *ss[] = {&c->ss_psc[0], &c->ss_psc[1], &c->ss_psc[2], &c->ss_psc[3]};
+	struct quipu_vtd_geometry *fs[] = {&c->fs_psc[0], &c->fs_psc[1], &c->fs_psc[2],
+					   &c->fs_psc[3]};
+	struct quipu_vtd_geometry *ss[] = {&c->ss_psc[0], &c->ss_psc[1], &c->ss_psc[2],
+					   &c->ss_psc[3]};
 	struct quipu_vtd_geometry *hpt[] = {&c->hpt_leaf, &c->hpt_nonleaf};
 	static const char *const policies[] = {"lru", "fifo", "plru", "random", NULL};
 	unsigned policy = c->replacement;
@@ -195,9 +203,12 @@ static void read_domain(struct at *at, struct vtd_unit_node *u)
 	if (d->page != 4096 && d->page != 2 << 20 && d->page != 1 << 30)
 		wrong(at, "quipu,page-size", "pages are of 4 KiB, 2 MiB or 1 GiB");
 	if (levels > 5 || levels < (stage == QUIPU_VTD_STAGE_SS ? 3u : 4u))
-		wrong(at, "quipu,levels", "second-stage tables have 3 to 5 levels, first-stage ones 4 or 5");
-	if (u->mode == QUIPU_VTD_LEGACY && (stage == QUIPU_VTD_STAGE_FS || stage == QUIPU_VTD_STAGE_NESTED))
-		wrong(at, "quipu,stage", "legacy mode has no first stage; set quipu,mode = \"scalable\"");
+		wrong(at, "quipu,levels",
+		      "second-stage tables have 3 to 5 levels, first-stage ones 4 or 5");
+	if (u->mode == QUIPU_VTD_LEGACY &&
+	    (stage == QUIPU_VTD_STAGE_FS || stage == QUIPU_VTD_STAGE_NESTED))
+		wrong(at, "quipu,stage",
+		      "legacy mode has no first stage; set quipu,mode = \"scalable\"");
 	if (stage == QUIPU_VTD_STAGE_NESTED) {
 		number(at, "quipu,parent", &parent);
 		d->parent = domain_index(u, parent);
@@ -232,7 +243,8 @@ static void read_rate(struct at *at, struct dma_config *c)
 	number64(at, "quipu,burst", &c->burst);
 	c->burst_period_ns = UINT64_C(1000000000);
 	number64(at, "quipu,burst-period-ns", &c->burst_period_ns);
-	/* <start> or <start stop>, of one or two cells each by the property's length: 2 cells are start and stop. */
+	/* <start> or <start stop>, of one or two cells each by the property's length: 2 cells are
+	 * start and stop. */
 	switch (quipu_machine_cells(at->machine, at->node, "quipu,start-ns", &cells)) {
 	case -1:
 		break;
@@ -325,7 +337,8 @@ static void read_target(struct at *at, struct vtd_unit_node *u, struct vtd_maste
 	number64(at, "quipu,va", &m->config.iova);
 }
 
-static void check_target(struct at *at, const struct vtd_unit_node *u, const struct vtd_master_node *m)
+static void check_target(struct at *at, const struct vtd_unit_node *u,
+			 const struct vtd_master_node *m)
 {
 	const struct vtd_domain_node *d = &u->domain[m->domain];
 
@@ -373,7 +386,8 @@ static void read_master(struct at *at, struct vtd_unit_node *u, unsigned which)
 static int master_kind(const struct at *at)
 {
 	for (unsigned i = 0; i < sizeof(masters) / sizeof(masters[0]); i++)
-		if (quipu_machine_has_string(at->machine, at->node, "compatible", masters[i].compatible))
+		if (quipu_machine_has_string(at->machine, at->node, "compatible",
+					     masters[i].compatible))
 			return (int)i;
 	return -1;
 }
@@ -384,24 +398,27 @@ static void read_children(struct at *at, struct vtd_unit_node *u)
 	const void *fdt = at->machine->fdt;
 	int unit = at->node, node;
 
-	fdt_for_each_subnode(node, fdt, unit) {
+	fdt_for_each_subnode(node, fdt, unit)
+	{
 		at->node = node;
 		if (has(at, "quipu,did"))
 			read_domain(at, u);
 	}
-	fdt_for_each_subnode(node, fdt, unit) {
+	fdt_for_each_subnode(node, fdt, unit)
+	{
 		at->node = node;
 		if (master_kind(at) >= 0)
 			read_master(at, u, (unsigned)master_kind(at));
-		else if (quipu_machine_has_string(at->machine, node, "compatible", "quipu,dma-trace"))
+		else if (quipu_machine_has_string(at->machine, node, "compatible",
+						  "quipu,dma-trace"))
 			quipu_note(at->notes, QUIPU_NOTE_IGNORED, fdt_get_name(fdt, node, NULL),
 				   "a machine replays no trace by itself; use `quipu replay`");
 	}
 	at->node = unit;
 }
 
-int vtd_tree_unit(const struct quipu_machine *m, int node, unsigned index, struct quipu_notes *notes,
-		  struct vtd_unit_node *u)
+int vtd_tree_unit(const struct quipu_machine *m, int node, unsigned index,
+		  struct quipu_notes *notes, struct vtd_unit_node *u)
 {
 	static const char *const profiles[] = {"spr", "full", NULL};
 	static const char *const modes[] = {"legacy", "scalable", NULL};

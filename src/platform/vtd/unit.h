@@ -56,8 +56,8 @@ enum vtd_event {
 #define WHO_REQUEST	 (UINT64_C(1) << 54)
 
 /*
- * What one request moved. It is delivered when the request has ended, with what was known by then, so that a filter
- * on the domain also sees the events of before the domain was known.
+ * What one request moved. It is delivered when the request has ended, with what was known by then,
+ * so that a filter on the domain also sees the events of before the domain was known.
  */
 #define TALLY_MAX 64 /* a nested walk of 5 on 5 levels makes fewer than 40 */
 struct vtd_tally {
@@ -89,7 +89,7 @@ struct vtd_counter {
 struct vtd_context {
 	uint64_t table; /* legacy: second-stage tables; scalable: PASID directory */
 	uint32_t rid_pasid;
-	uint16_t did; /* legacy */
+	uint16_t did;	    /* legacy */
 	uint8_t tt, levels; /* legacy */
 	uint8_t pdts;
 	bool fpd, ats_ok; /* TT allows it, or DTE */
@@ -107,7 +107,7 @@ struct vtd_leaf { /* IOTLB */
 	uint64_t frame;
 	uint32_t pasid; /* effective: RID_PASID for requests without */
 	uint16_t did;
-	uint8_t pgtt;	/* 0: legacy */
+	uint8_t pgtt;	     /* 0: legacy */
 	bool r, w, u, sup_w; /* sup_w: a supervisor may write (WPE) */
 	bool dirty, first, ats_ok, fpd, n;
 };
@@ -139,9 +139,9 @@ struct quipu_vtd {
 	const struct quipu_vtd_ops *ops;
 	void *arg;
 
-	uint32_t *regs;	   /* the window, 32 bits each; what is not special reads from here */
-	uint16_t *row_of;  /* row of the register table + 1 at each 32-bit word */
-	uint64_t root;	   /* latched by SRTP */
+	uint32_t *regs;	  /* the window, 32 bits each; what is not special reads from here */
+	uint16_t *row_of; /* row of the register table + 1 at each 32-bit word */
+	uint64_t root;	  /* latched by SRTP */
 	uint8_t ttm;
 	bool tes, ires, qies, cfis;
 	uint64_t irt;	   /* latched by SIRTP */
@@ -155,19 +155,19 @@ struct quipu_vtd {
 	struct vtd_pass pass[QUIPU_VTD_MAX_COUNTERS];
 	struct vtd_counter counter[QUIPU_VTD_MAX_COUNTERS];
 	uint64_t enabled, frozen, overflowed; /* bit c: counter c */
-	uint32_t listening[16];		      /* per group: events that an enabled, unfrozen counter counts */
-	uint64_t listeners[VTD_EVENTS];	      /* the counters */
+	uint32_t listening[16]; /* per group: events that an enabled, unfrozen counter counts */
+	uint64_t listeners[VTD_EVENTS];		/* the counters */
 	uint64_t type_pass[32], level_pass[32]; /* counters that a type, a level gets through to */
-	uint64_t choosy;		      /* counters that look at who it is */
-	uint64_t last_who, last_pass;	      /* the latest answer of all of them */
+	uint64_t choosy;			/* counters that look at who it is */
+	uint64_t last_who, last_pass;		/* the latest answer of all of them */
 	uint64_t ecrsp;
-	unsigned ecmd_left;		      /* reads until a command shows as done */
+	unsigned ecmd_left; /* reads until a command shows as done */
 	uint64_t counting_since, counting_until;
 
 	uint64_t now_ns, clocks; /* clocks = floor(now_ns * clock_hz / 10^9) */
 
 	struct vtd_cache iotlb[3], context, pasid, iec, fs_psc[4], ss_psc[4], hpt_leaf, hpt_psc[3];
-	uint64_t hpa_mask; /* HAW-1:12 */
+	uint64_t hpa_mask;   /* HAW-1:12 */
 	unsigned page_sizes; /* bit i: iotlb[i] holds something */
 
 	struct vtd_slots memory, walkers, credits;
@@ -182,7 +182,8 @@ static inline bool vtd_listens(const struct quipu_vtd *u, enum vtd_event event)
 	return u->listening[event >> 5] >> (event & 31) & 1;
 }
 
-static inline void vtd_tally_at(struct quipu_vtd *u, enum vtd_event event, uint64_t n, unsigned level, unsigned at)
+static inline void vtd_tally_at(struct quipu_vtd *u, enum vtd_event event, uint64_t n,
+				unsigned level, unsigned at)
 {
 	struct vtd_tally *t = &u->tally;
 
@@ -218,7 +219,8 @@ void vtd_tally_deliver(struct quipu_vtd *, uint64_t who);
 static inline void vtd_tally_end(struct quipu_vtd *u, int32_t did)
 {
 	if (u->tally.n)
-		vtd_tally_deliver(u, u->tally.who | (did >= 0 ? WHO_HAS_DID | WHO_DID((uint32_t)did) : 0));
+		vtd_tally_deliver(u, u->tally.who |
+					     (did >= 0 ? WHO_HAS_DID | WHO_DID((uint32_t)did) : 0));
 }
 /* @n occurrences of an event that no request is behind. */
 void vtd_perfmon_count(struct quipu_vtd *, enum vtd_event, uint64_t n);
@@ -235,13 +237,15 @@ uint32_t vtd_reg32(const struct quipu_vtd *, uint32_t offset);
 uint64_t vtd_reg64(const struct quipu_vtd *, uint32_t offset);
 void vtd_set32(struct quipu_vtd *, uint32_t offset, uint32_t value);
 void vtd_set64(struct quipu_vtd *, uint32_t offset, uint64_t value);
-/* The interrupt whose control register is at @ctl is due: send its message, or hold it while masked. */
+/* The interrupt whose control register is at @ctl is due: send its message, or hold it while
+ * masked. */
 void vtd_irq_raise(struct quipu_vtd *, uint32_t ctl);
 void vtd_irq_clear(struct quipu_vtd *, uint32_t ctl);
 
 /* ---- memory of the owner ---- */
 
-/* @len bytes at @addr (inside one page: @addr is a multiple of @len, a power of two); NULL: access error. */
+/* @len bytes at @addr (inside one page: @addr is a multiple of @len, a power of two); NULL: access
+ * error. */
 static inline void *vtd_memory(struct quipu_vtd *u, uint64_t addr, bool write)
 {
 	char *page = u->ops->page(u->arg, addr & ~UINT64_C(0xfff), write);
@@ -262,7 +266,8 @@ struct vtd_fault_address {
 enum vtd_answer { ANSWER_UR, ANSWER_CA, ANSWER_EMPTY, ANSWER_PERMISSION };
 enum vtd_answer vtd_fault_answer(uint8_t reason);
 /* Record a fault, unless it may be suppressed and @fpd is set. Was it? */
-bool vtd_fault_record(struct quipu_vtd *, uint8_t reason, const struct vtd_fault_address *, bool fpd);
+bool vtd_fault_record(struct quipu_vtd *, uint8_t reason, const struct vtd_fault_address *,
+		      bool fpd);
 /* A bit of FSTS rises: IQE, ITE, ICE. */
 void vtd_fault_status(struct quipu_vtd *, uint32_t bit);
 void vtd_fault_cleared(struct quipu_vtd *);
@@ -278,27 +283,34 @@ struct vtd_walk {
 	bool wants_write;
 	int32_t did;
 };
-/* 0 or a fault reason. The entry is checked; it comes from the cache or from memory, and is then cached. */
+/* 0 or a fault reason. The entry is checked; it comes from the cache or from memory, and is then
+ * cached. */
 uint8_t vtd_context_find(struct quipu_vtd *, struct vtd_walk *, uint16_t rid, struct vtd_context *);
 uint8_t vtd_pasid_find(struct quipu_vtd *, struct vtd_walk *, uint16_t rid, uint32_t pasid,
 		       const struct vtd_context *, struct vtd_pasid *);
-/* The checks of a request's PASID against its context entry (6.2.4), and which PASID table entry it uses. */
-uint8_t vtd_pasid_check(const struct quipu_vtd *, const struct vtd_context *, int32_t pasid, uint32_t *effective);
+/* The checks of a request's PASID against its context entry (6.2.4), and which PASID table entry it
+ * uses. */
+uint8_t vtd_pasid_check(const struct quipu_vtd *, const struct vtd_context *, int32_t pasid,
+			uint32_t *effective);
 
 /* ---- walk.c ---- */
-/* Translate rq->addr by @p (scalable) or @c (legacy): fills the leaf (frame, permissions) and its size (0: 4K ..). */
-uint8_t vtd_walk_legacy(struct quipu_vtd *, struct vtd_walk *, const struct vtd_context *, struct vtd_leaf *,
-			unsigned *size);
-uint8_t vtd_walk_scalable(struct quipu_vtd *, struct vtd_walk *, const struct vtd_pasid *, uint32_t pasid,
-			  struct vtd_leaf *, unsigned *size);
+/* Translate rq->addr by @p (scalable) or @c (legacy): fills the leaf (frame, permissions) and its
+ * size (0: 4K ..). */
+uint8_t vtd_walk_legacy(struct quipu_vtd *, struct vtd_walk *, const struct vtd_context *,
+			struct vtd_leaf *, unsigned *size);
+uint8_t vtd_walk_scalable(struct quipu_vtd *, struct vtd_walk *, const struct vtd_pasid *,
+			  uint32_t pasid, struct vtd_leaf *, unsigned *size);
 
 /* ---- hpt.c ---- */
-uint8_t vtd_hpt_check(struct quipu_vtd *, struct vtd_walk *, const struct vtd_pasid *, uint16_t rid, int32_t pasid);
-void vtd_hpt_prefetch(struct quipu_vtd *, struct vtd_walk *, const struct vtd_pasid *, uint64_t hpa);
+uint8_t vtd_hpt_check(struct quipu_vtd *, struct vtd_walk *, const struct vtd_pasid *, uint16_t rid,
+		      int32_t pasid);
+void vtd_hpt_prefetch(struct quipu_vtd *, struct vtd_walk *, const struct vtd_pasid *,
+		      uint64_t hpa);
 
 /* ---- translate.c, timing.c ---- */
 bool vtd_is_interrupt_range(uint64_t addr);
-/* Events of time: @reads memory reads made; @walked: after an IOTLB miss; @completion: an ATS answer went out. */
+/* Events of time: @reads memory reads made; @walked: after an IOTLB miss; @completion: an ATS
+ * answer went out. */
 void vtd_timing_walked(struct quipu_vtd *, unsigned reads, bool walked, bool completion);
 static inline void vtd_timing(struct quipu_vtd *u, unsigned reads, bool walked, bool completion)
 {
@@ -316,14 +328,18 @@ uint64_t vtd_clocks_at(const struct quipu_vtd *, uint64_t ns);
 void vtd_flush_translations(struct quipu_vtd *);
 void vtd_invalidate_iotlb_global(struct quipu_vtd *);
 void vtd_invalidate_iotlb_domain(struct quipu_vtd *, uint16_t did);
-void vtd_invalidate_iotlb_page(struct quipu_vtd *, uint16_t did, uint64_t addr, unsigned am, bool ih);
+void vtd_invalidate_iotlb_page(struct quipu_vtd *, uint16_t did, uint64_t addr, unsigned am,
+			       bool ih);
 void vtd_invalidate_pasid_all(struct quipu_vtd *, uint16_t did, uint32_t pasid);
-void vtd_invalidate_pasid_page(struct quipu_vtd *, uint16_t did, uint32_t pasid, uint64_t addr, unsigned am, bool ih);
-void vtd_invalidate_context(struct quipu_vtd *, unsigned granularity, uint16_t did, uint16_t sid, unsigned fm);
-void vtd_invalidate_pasid_cache(struct quipu_vtd *, unsigned granularity, uint16_t did, uint32_t pasid);
+void vtd_invalidate_pasid_page(struct quipu_vtd *, uint16_t did, uint32_t pasid, uint64_t addr,
+			       unsigned am, bool ih);
+void vtd_invalidate_context(struct quipu_vtd *, unsigned granularity, uint16_t did, uint16_t sid,
+			    unsigned fm);
+void vtd_invalidate_pasid_cache(struct quipu_vtd *, unsigned granularity, uint16_t did,
+				uint32_t pasid);
 void vtd_invalidate_iec(struct quipu_vtd *, bool index, unsigned first, unsigned im);
-void vtd_invalidate_hpt(struct quipu_vtd *, unsigned granularity, uint16_t did, uint64_t addr, unsigned am,
-			unsigned ih);
+void vtd_invalidate_hpt(struct quipu_vtd *, unsigned granularity, uint16_t did, uint64_t addr,
+			unsigned am, unsigned ih);
 
 /* ---- queue.c, pagerequest.c, interrupt.c ---- */
 void vtd_queue_run(struct quipu_vtd *);

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * Page walks (3.6 to 3.8, 9.7 to 9.10): second stage, first stage, nested, pass-through, through the paging-structure
- * caches (6.2.5), with accessed and dirty bits. One walk is one lookup in its paging-structure cache.
+ * Page walks (3.6 to 3.8, 9.7 to 9.10): second stage, first stage, nested, pass-through, through
+ * the paging-structure caches (6.2.5), with accessed and dirty bits. One walk is one lookup in its
+ * paging-structure cache.
  *
- * Not modelled: snoop control (A/D updates always succeed where memory does), execute requests, memory types.
+ * Not modelled: snoop control (A/D updates always succeed where memory does), execute requests,
+ * memory types.
  */
 #include "unit.h"
 
@@ -45,8 +47,8 @@ static bool set_flags(struct quipu_vtd *u, uint64_t addr, uint64_t flags)
 	return true;
 }
 
-static struct vtd_nonleaf *psc_find(struct vtd_cache *psc, uint64_t addr, unsigned levels, uint64_t who,
-				    unsigned *level)
+static struct vtd_nonleaf *psc_find(struct vtd_cache *psc, uint64_t addr, unsigned levels,
+				    uint64_t who, unsigned *level)
 {
 	for (unsigned l = 2; l <= levels; l++) {
 		uint64_t tag = addr >> shift_of(l);
@@ -60,7 +62,8 @@ static struct vtd_nonleaf *psc_find(struct vtd_cache *psc, uint64_t addr, unsign
 	return NULL;
 }
 
-static void psc_fill(struct vtd_cache *psc, uint64_t addr, unsigned level, uint64_t who, struct vtd_nonleaf n)
+static void psc_fill(struct vtd_cache *psc, uint64_t addr, unsigned level, uint64_t who,
+		     struct vtd_nonleaf n)
 {
 	uint64_t tag = addr >> shift_of(level);
 	struct vtd_nonleaf *line = vtd_cache_fill(&psc[level - 2], tag, tag, who);
@@ -116,8 +119,8 @@ static uint64_t ss_reserved(const struct quipu_vtd *u, unsigned level, bool leaf
 }
 
 /* A and D of the entry at @at. @entry is what it holds. */
-static uint8_t ss_accessed(struct quipu_vtd *u, const struct ss *s, uint64_t at, uint64_t entry, bool leaf,
-			   bool writable)
+static uint8_t ss_accessed(struct quipu_vtd *u, const struct ss *s, uint64_t at, uint64_t entry,
+			   bool leaf, bool writable)
 {
 	uint64_t flags = SSE_A;
 
@@ -167,7 +170,8 @@ static uint8_t ss_walk(struct quipu_vtd *u, struct vtd_walk *w, const struct ss 
 			return fault;
 		at.next = entry & u->hpa_mask;
 		if (leaf) {
-			*page = (struct ss_page){at.next & ~frame_low(level), level - 1, at.r, at.w, true};
+			*page = (struct ss_page){at.next & ~frame_low(level), level - 1, at.r, at.w,
+						 true};
 			page->dirty = !s->ade || (entry & SSE_D) || (at.w && s->dirty);
 			return 0;
 		}
@@ -197,8 +201,8 @@ static void leaf_of_ss(const struct ss_page *page, struct vtd_leaf *leaf, unsign
 	*size = page->size;
 }
 
-uint8_t vtd_walk_legacy(struct quipu_vtd *u, struct vtd_walk *w, const struct vtd_context *c, struct vtd_leaf *leaf,
-			unsigned *size)
+uint8_t vtd_walk_legacy(struct quipu_vtd *u, struct vtd_walk *w, const struct vtd_context *c,
+			struct vtd_leaf *leaf, unsigned *size)
 {
 	struct ss s = {c->table, c->levels, c->did, .legacy = true};
 	struct ss_page page;
@@ -227,8 +231,8 @@ struct fs_table {
 	bool writable;
 };
 
-static uint8_t fs_table(struct quipu_vtd *u, struct vtd_walk *w, const struct fs *f, uint64_t address, bool root,
-			struct fs_table *table)
+static uint8_t fs_table(struct quipu_vtd *u, struct vtd_walk *w, const struct fs *f,
+			uint64_t address, bool root, struct fs_table *table)
 {
 	struct ss s = f->ss;
 	struct ss_page page;
@@ -239,7 +243,8 @@ static uint8_t fs_table(struct quipu_vtd *u, struct vtd_walk *w, const struct fs
 		return 0;
 	if (ss_beyond(u, s.levels, address))
 		return 0x74;
-	s.dirty = true; /* with A/D in the second stage, its view of a table page is that of a write */
+	s.dirty = true; /* with A/D in the second stage, its view of a table page is that of a write
+			 */
 	fault = ss_walk(u, w, &s, address, &page);
 	if (fault)
 		return fault;
@@ -274,7 +279,8 @@ static bool fs_may_write(const struct fs *f, const struct vtd_walk *w, bool rw)
 	return rw || (w->rq->priv && !f->p->wpe);
 }
 
-static uint8_t fs_flags(struct quipu_vtd *u, uint64_t where, uint64_t entry, uint64_t flags, bool writable)
+static uint8_t fs_flags(struct quipu_vtd *u, uint64_t where, uint64_t entry, uint64_t flags,
+			bool writable)
 {
 	flags &= ~entry;
 	if (!flags)
@@ -290,7 +296,8 @@ struct fs_leaf {
 	bool w, u, writable_table;
 };
 
-static uint8_t fs_descend(struct quipu_vtd *u, struct vtd_walk *w, const struct fs *f, struct fs_leaf *leaf)
+static uint8_t fs_descend(struct quipu_vtd *u, struct vtd_walk *w, const struct fs *f,
+			  struct fs_leaf *leaf)
 {
 	uint64_t addr = w->rq->addr, who = VTD_VALID | (uint64_t)f->p->did << 32 | f->pasid;
 	unsigned level = f->p->fs_levels, hit = 0;
@@ -336,8 +343,12 @@ static uint8_t fs_descend(struct quipu_vtd *u, struct vtd_walk *w, const struct 
 			*leaf = (struct fs_leaf){
 				.gpa = (entry & u->hpa_mask & ~bits_mask(shift_of(level))) |
 				       offset_in(addr, level - 1),
-				.where = where, .entry = entry, .size = level - 1,
-				.w = at.w, .u = at.u, .writable_table = table.writable,
+				.where = where,
+				.entry = entry,
+				.size = level - 1,
+				.w = at.w,
+				.u = at.u,
+				.writable_table = table.writable,
 			};
 			return 0;
 		}
@@ -350,7 +361,8 @@ static uint8_t fs_descend(struct quipu_vtd *u, struct vtd_walk *w, const struct 
 	}
 }
 
-static uint8_t fs_walk(struct quipu_vtd *u, struct vtd_walk *w, struct fs *f, struct vtd_leaf *leaf, unsigned *size)
+static uint8_t fs_walk(struct quipu_vtd *u, struct vtd_walk *w, struct fs *f, struct vtd_leaf *leaf,
+		       unsigned *size)
 {
 	struct ss_page page = {.size = 2, .r = true, .w = true, .dirty = true};
 	struct fs_leaf fs;
@@ -389,7 +401,8 @@ static uint8_t fs_walk(struct quipu_vtd *u, struct vtd_walk *w, struct fs *f, st
 }
 
 /* Pass-through: the whole gigabyte around the address, or the largest page that the unit has. */
-static uint8_t pass_through(const struct quipu_vtd *u, const struct vtd_walk *w, struct vtd_leaf *leaf, unsigned *size)
+static uint8_t pass_through(const struct quipu_vtd *u, const struct vtd_walk *w,
+			    struct vtd_leaf *leaf, unsigned *size)
 {
 	if (w->rq->addr & ~bits_mask(u->config.haw))
 		return 0x83;
@@ -399,8 +412,8 @@ static uint8_t pass_through(const struct quipu_vtd *u, const struct vtd_walk *w,
 	return 0;
 }
 
-uint8_t vtd_walk_scalable(struct quipu_vtd *u, struct vtd_walk *w, const struct vtd_pasid *p, uint32_t pasid,
-			  struct vtd_leaf *leaf, unsigned *size)
+uint8_t vtd_walk_scalable(struct quipu_vtd *u, struct vtd_walk *w, const struct vtd_pasid *p,
+			  uint32_t pasid, struct vtd_leaf *leaf, unsigned *size)
 {
 	struct fs f = {
 		.p = p,

@@ -29,7 +29,8 @@ static void msi(void *arg, uint64_t addr, uint32_t data)
 	bed->msi_data = data;
 }
 
-static void device_tlb(void *arg, uint16_t rid, int32_t pasid, uint64_t addr, uint64_t size, bool global)
+static void device_tlb(void *arg, uint16_t rid, int32_t pasid, uint64_t addr, uint64_t size,
+		       bool global)
 {
 	struct bed *bed = arg;
 
@@ -72,8 +73,9 @@ struct bed *bed_plain(const struct quipu_vtd_config *config)
 
 static void make_tables(struct bed *bed, const struct bed_setup *s)
 {
-	enum quipu_vtd_mode mode = s->kind == BED_LEGACY || (s->kind == BED_PT && !s->scalable) ? QUIPU_VTD_LEGACY :
-												  QUIPU_VTD_SCALABLE;
+	enum quipu_vtd_mode mode = s->kind == BED_LEGACY || (s->kind == BED_PT && !s->scalable)
+					   ? QUIPU_VTD_LEGACY
+					   : QUIPU_VTD_SCALABLE;
 	unsigned levels = s->levels ? s->levels : 4, flags = s->no_ats ? 0 : QUIPU_VTD_ATS;
 	uint64_t page_size = s->page ? s->page : 4096, data = DATA_AT;
 	struct quipu_vtd_tables *t = quipu_vtd_tables_new(bed->memory, mode);
@@ -93,7 +95,8 @@ static void make_tables(struct bed *bed, const struct bed_setup *s)
 	case BED_NESTED:
 		bed->outer = quipu_vtd_domain_new(t, 7, QUIPU_VTD_STAGE_SS, 4, NULL, 0);
 		assert_int_equal(quipu_vtd_map(bed->outer, 0, DATA_AT, 8 << 20, 4096, 3), 0);
-		bed->domain = quipu_vtd_domain_new(t, 7, QUIPU_VTD_STAGE_NESTED, levels, bed->outer, 0x200000);
+		bed->domain = quipu_vtd_domain_new(t, 7, QUIPU_VTD_STAGE_NESTED, levels, bed->outer,
+						   0x200000);
 		data = 0x600000;
 		break;
 	case BED_PT:
@@ -104,7 +107,8 @@ static void make_tables(struct bed *bed, const struct bed_setup *s)
 	if (s->kind != BED_PT) {
 		unsigned pages = s->pages ? s->pages : s->kind == BED_NESTED ? 512 : 1024;
 
-		assert_int_equal(quipu_vtd_map(bed->domain, B, data, pages * page_size, page_size, 7), 0);
+		assert_int_equal(
+			quipu_vtd_map(bed->domain, B, data, pages * page_size, page_size, 7), 0);
 	}
 	if (s->kind == BED_FS) {
 		assert_int_equal(quipu_vtd_attach_pasid(t, RID, 5, bed->domain, flags), 0);
@@ -114,11 +118,15 @@ static void make_tables(struct bed *bed, const struct bed_setup *s)
 		assert_int_equal(quipu_vtd_attach(t, RID, bed->domain, flags), 0);
 	}
 	if (s->absent) {
-		uint64_t at = quipu_vtd_context_address(t, RID), entry = quipu_vtd_memory_load(bed->memory, at);
+		uint64_t at = quipu_vtd_context_address(t, RID),
+			 entry = quipu_vtd_memory_load(bed->memory, at);
 
-		quipu_vtd_memory_store(bed->memory, at, s->absent == 1 ? entry & ~UINT64_C(1) : entry | 2);
+		quipu_vtd_memory_store(bed->memory, at,
+				       s->absent == 1 ? entry & ~UINT64_C(1) : entry | 2);
 	}
-	assert_int_equal(quipu_vtd_queue_start(&bed->queue, bed->unit, bed->memory, mode == QUIPU_VTD_SCALABLE), 0);
+	assert_int_equal(quipu_vtd_queue_start(&bed->queue, bed->unit, bed->memory,
+					       mode == QUIPU_VTD_SCALABLE),
+			 0);
 	if (!s->te_off)
 		quipu_vtd_enable(bed->unit, quipu_vtd_tables_root(t), mode);
 }
@@ -170,7 +178,8 @@ uint64_t bed_command(struct bed *bed, unsigned code, uint64_t operand)
 	return bed_rd64(bed, 0x410);
 }
 
-void bed_count(struct bed *bed, unsigned c, unsigned group, uint32_t events, int filter, uint32_t value)
+void bed_count(struct bed *bed, unsigned c, unsigned group, uint32_t events, int filter,
+	       uint32_t value)
 {
 	uint32_t block = 0x1000 + 0x100 * c;
 

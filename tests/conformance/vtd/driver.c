@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * Cases R33 to R36 and P1 to P30: what a client of the dmar PMUs sees, through the real event core and its grammar.
- * P7 to P10 are what stock perf does: here the answers it gets; its output is tested where perf itself runs.
+ * Cases R33 to R36 and P1 to P30: what a client of the dmar PMUs sees, through the real event core
+ * and its grammar. P7 to P10 are what stock perf does: here the answers it gets; its output is
+ * tested where perf itself runs.
  */
 #include <errno.h>
 #include <setjmp.h>
@@ -204,10 +205,26 @@ static void p1_p28_formats(void **state)
 
 /* The seed's listing, in its order. */
 static const char *const seed_events[] = {
-	"ats_blocked", "fs_nonleaf_hit", "int_cache_hit_posted", "iommu_mem_blocked", "iotlb_hit", "pasid_cache_lookup",
-	"ss_nonleaf_hit", "ctxt_cache_hit", "fs_nonleaf_lookup", "int_cache_lookup", "iommu_mrds", "iotlb_lookup",
-	"pg_req_posted", "ss_nonleaf_lookup", "ctxt_cache_lookup", "int_cache_hit_nonposted", "iommu_clocks",
-	"iommu_requests", "pasid_cache_hit", "pw_occupancy",
+	"ats_blocked",
+	"fs_nonleaf_hit",
+	"int_cache_hit_posted",
+	"iommu_mem_blocked",
+	"iotlb_hit",
+	"pasid_cache_lookup",
+	"ss_nonleaf_hit",
+	"ctxt_cache_hit",
+	"fs_nonleaf_lookup",
+	"int_cache_lookup",
+	"iommu_mrds",
+	"iotlb_lookup",
+	"pg_req_posted",
+	"ss_nonleaf_lookup",
+	"ctxt_cache_lookup",
+	"int_cache_hit_nonposted",
+	"iommu_clocks",
+	"iommu_requests",
+	"pasid_cache_hit",
+	"pw_occupancy",
 };
 
 static void p2_events_are_the_documents(void **state)
@@ -221,8 +238,10 @@ static void p2_events_are_the_documents(void **state)
 		snprintf(path, sizeof(path), DEVICES "dmar1/events/%s", seed_events[i]);
 		assert_non_null(quipu_tree_text(lab->tree, path));
 	}
-	assert_int_equal(files_below(lab->tree, DEVICES "dmar1/events/"), sizeof(seed_events) / sizeof(seed_events[0]));
-	assert_string_equal(quipu_tree_text(lab->tree, DEVICES "dmar1/events/iotlb_hit"), "event_group=0x3,event=0x002\n");
+	assert_int_equal(files_below(lab->tree, DEVICES "dmar1/events/"),
+			 sizeof(seed_events) / sizeof(seed_events[0]));
+	assert_string_equal(quipu_tree_text(lab->tree, DEVICES "dmar1/events/iotlb_hit"),
+			    "event_group=0x3,event=0x002\n");
 	lab_free(lab);
 	/* All 24 of Linux where the unit has them, and not one more. */
 	lab = lab_new("vtd-full", lab_quiet, -1);
@@ -279,10 +298,10 @@ static const struct typed_case {
 	uint64_t config, config1, config2, cfg;
 	uint32_t at_filter, ptl_filter;
 } typed_cases[] = {
-	{"dmar1/iommu_requests,filter_ats_en=0x1,filter_ats=0x1/", 1, 13, 0x2, 0x8, 0x1000000, UINT64_C(0x0000000200000002),
-	 0x80000001, 0},
-	{"dmar0/iotlb_hit,filter_page_table_en,filter_page_table=0x2/", 0, 11, 0x30000002, 0x10, UINT64_C(0x200000000),
-	 UINT64_C(0x0000000200000302), 0, 0x80000002},
+	{"dmar1/iommu_requests,filter_ats_en=0x1,filter_ats=0x1/", 1, 13, 0x2, 0x8, 0x1000000,
+	 UINT64_C(0x0000000200000002), 0x80000001, 0},
+	{"dmar0/iotlb_hit,filter_page_table_en,filter_page_table=0x2/", 0, 11, 0x30000002, 0x10,
+	 UINT64_C(0x200000000), UINT64_C(0x0000000200000302), 0, 0x80000002},
 	{"dmar0/event=0x2,event_group=0x0/", 0, 13, 0x2, 0, 0, UINT64_C(0x0000000200000002), 0, 0},
 };
 
@@ -326,12 +345,15 @@ static void p7_the_opens_of_perf(void **state)
 	attr.read_format = PERF_FORMAT_TOTAL_TIME_ENABLED | PERF_FORMAT_TOTAL_TIME_RUNNING;
 	attr.flags = QUIPU_ATTR_DISABLED | QUIPU_ATTR_INHERIT | QUIPU_ATTR_EXCLUDE_GUEST;
 	for (unsigned flags = 8; flags + 8 > 0 && flags <= 8; flags -= 8) {
-		assert_int_equal(quipu_event_open(lab->core, &lab->caller, &attr, 128, -1, 0, NULL, flags, &size, &e),
+		assert_int_equal(quipu_event_open(lab->core, &lab->caller, &attr, 128, -1, 0, NULL,
+						  flags, &size, &e),
 				 -EINVAL);
 		assert_true(strlen(quipu_core_last_reason(lab->core)) > 0);
 	}
 	attr.flags &= ~QUIPU_ATTR_EXCLUDE_GUEST;
-	assert_int_equal(quipu_event_open(lab->core, &lab->caller, &attr, 128, -1, 0, NULL, 0, &size, &e), 0);
+	assert_int_equal(quipu_event_open(lab->core, &lab->caller, &attr, 128, -1, 0, NULL, 0,
+					  &size, &e),
+			 0);
 	lab_free(lab);
 }
 
@@ -402,8 +424,11 @@ static void p21_a_group_is_of_one_unit(void **state)
 	struct quipu_event *leader = lab_open(lab, "dmar0/iotlb_hit/", false, NULL);
 
 	(void)state;
-	assert_int_equal(lab_try(lab, lab_attr(lab, "dmar1", 0x30000002, 0, 0), -1, 0, leader, NULL), -EINVAL);
-	assert_int_equal(lab_try(lab, lab_attr(lab, "dmar0", 0x30000001, 0, 0), -1, 0, leader, NULL), 0);
+	assert_int_equal(lab_try(lab, lab_attr(lab, "dmar1", 0x30000002, 0, 0), -1, 0, leader,
+				 NULL),
+			 -EINVAL);
+	assert_int_equal(
+		lab_try(lab, lab_attr(lab, "dmar0", 0x30000001, 0, 0), -1, 0, leader, NULL), 0);
 	lab_free(lab);
 }
 
@@ -442,7 +467,8 @@ static const struct counted_case {
 	{"P14 event that nothing counts", 0x00000010, 0, 0, false, true, 0},
 	{"P15 one bit that counts and one that does not", 0x00000012, 0, 0, true, true, 0},
 	{"P16 clocks and requests", 0x00000003, 0, 0, true, false, 1000 + 20},
-	{"P17 a filter that the event does not take", 0x30000001, 0x10, UINT64_C(0x100000000), true, true, 0},
+	{"P17 a filter that the event does not take", 0x30000001, 0x10, UINT64_C(0x100000000), true,
+	 true, 0},
 	{"P18 a filter that the unit lacks", 0x00000002, 0x4, 5, true, true, 20},
 	{"two events and a filter", 0x30000003, 0x10, UINT64_C(0x100000000), true, true, 0},
 	{"an address type", 0x00000002, 0x8, 0x1000000, true, false, 20},
@@ -457,11 +483,14 @@ static void counted_case(void **state)
 	struct quipu_event *e;
 	struct quipu_count count;
 
-	assert_int_equal(lab_try(lab, lab_attr(lab, "dmar0", c->config, c->config1, c->config2), -1, 0, NULL, &e), 0);
+	assert_int_equal(lab_try(lab, lab_attr(lab, "dmar0", c->config, c->config1, c->config2), -1,
+				 0, NULL, &e),
+			 0);
 	lab_requests(lab, 0, 20);
 	lab->now = 1000;
 	quipu_event_count(e, &count);
-	assert_int_equal((count.reason && *count.reason) || (count.remark && *count.remark), c->told);
+	assert_int_equal((count.reason && *count.reason) || (count.remark && *count.remark),
+			 c->told);
 	assert_int_equal(count.value, c->expect);
 	assert_int_equal(count.enabled, 1000);
 	assert_int_equal(count.running, c->runs ? 1000 : 0);
@@ -508,7 +537,9 @@ static void p23_more_events_than_counters_take_turns(void **state)
 		assert_true(count.running < 1000000000 && count.running > 900000000);
 		running += count.running;
 	}
-	assert_int_equal(running, UINT64_C(12) * 1000000000); /* twelve counters take group 3, all the time */
+	assert_int_equal(running,
+			 UINT64_C(12) *
+				 1000000000); /* twelve counters take group 3, all the time */
 	lab_free(lab);
 }
 
@@ -519,7 +550,8 @@ static void p24_as_many_events_as_counters(void **state)
 
 	(void)state;
 	for (unsigned i = 0; i < 14; i++)
-		e[i] = lab_open(lab, i < 2 ? "dmar0/iommu_requests/" : "dmar0/iotlb_lookup/", false, NULL);
+		e[i] = lab_open(lab, i < 2 ? "dmar0/iommu_requests/" : "dmar0/iotlb_lookup/", false,
+				NULL);
 	lab_pass(lab, 50000000);
 	lab_requests(lab, 0, 3);
 	lab_pass(lab, 50000000);
@@ -541,7 +573,8 @@ static void p25_all_units_under_one_name(void **state)
 	struct quipu_event *e[2];
 
 	(void)state;
-	assert_int_equal(quipu_grammar_parse(lab->catalog, "dmar/iommu_requests/", &list, &error), 0);
+	assert_int_equal(quipu_grammar_parse(lab->catalog, "dmar/iommu_requests/", &list, &error),
+			 0);
 	assert_int_equal(list.n, 2);
 	assert_true(list.items[0].merge && list.items[0].term == list.items[1].term);
 	assert_true(list.items[0].uncore);
@@ -562,7 +595,8 @@ static void p26_wrap(void **state)
 	struct quipu_event *e;
 
 	(void)state;
-	quipu_vtd_write(vtd_room_unit(lab->room, 0), 0x4000 + 0x400 * 13, 8, UINT64_C(0xFFFFFFFFFFFE));
+	quipu_vtd_write(vtd_room_unit(lab->room, 0), 0x4000 + 0x400 * 13, 8,
+			UINT64_C(0xFFFFFFFFFFFE));
 	e = lab_open(lab, "dmar0/iommu_requests/", false, NULL);
 	lab_requests(lab, 0, 7);
 	assert_int_equal(reg(lab, 0, 0x4000 + 0x400 * 13), 5);
@@ -570,7 +604,8 @@ static void p26_wrap(void **state)
 	lab_free(lab);
 }
 
-/* 10^15 clocks are three and a half times what 48 bits hold; the interrupt of each wrap keeps the count. */
+/* 10^15 clocks are three and a half times what 48 bits hold; the interrupt of each wrap keeps the
+ * count. */
 static void wraps_lose_nothing(void **state)
 {
 	struct lab *lab = lab_new("vtd", lab_quiet, -1);
@@ -585,8 +620,10 @@ static void wraps_lose_nothing(void **state)
 static void p29_any_pasid(void **state)
 {
 	struct lab *lab = lab_new("vtd-full", lab_quiet, -1);
-	struct quipu_event *any = lab_open(lab, "dmar0/iommu_requests,filter_pasid_en=1,filter_pasid=0x100000/", false, NULL);
-	struct quipu_event *none = lab_open(lab, "dmar0/iommu_requests,filter_pasid_en=1,filter_pasid=0x200000/", false, NULL);
+	struct quipu_event *any = lab_open(
+		lab, "dmar0/iommu_requests,filter_pasid_en=1,filter_pasid=0x100000/", false, NULL);
+	struct quipu_event *none = lab_open(
+		lab, "dmar0/iommu_requests,filter_pasid_en=1,filter_pasid=0x200000/", false, NULL);
 	struct quipu_vtd_request rq = {.addr = 0x7000, .pasid = 9, .len = 64, .rid = 0xff00};
 	struct quipu_vtd_response rs;
 
@@ -615,9 +652,12 @@ static void p30_clocks_of_a_second(void **state)
 	lab_free(lab);
 }
 
-#define TABLE(cases, fn)                                                                                                \
-	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)                                                   \
-	tests[n++] = (struct CMUnitTest){cases[i].name, fn, NULL, NULL, (void *)&cases[i]}
+#define TABLE(cases, fn)                                                                           \
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)                              \
+		tests[n++] = (struct CMUnitTest)                                                   \
+		{                                                                                  \
+			cases[i].name, fn, NULL, NULL, (void *)&cases[i]                           \
+		}
 #define N(cases) (sizeof(cases) / sizeof(cases[0]))
 
 int main(void)
@@ -642,8 +682,8 @@ int main(void)
 		cmocka_unit_test(p29_any_pasid),
 		cmocka_unit_test(p30_clocks_of_a_second),
 	};
-	struct CMUnitTest tests[N(plain) + N(missing_cases) + N(typed_cases) + N(refused_cases) + N(counted_cases) +
-				N(grammar_cases)] = {{0}};
+	struct CMUnitTest tests[N(plain) + N(missing_cases) + N(typed_cases) + N(refused_cases) +
+				N(counted_cases) + N(grammar_cases)] = {{0}};
 	size_t n = 0;
 
 	for (; n < N(plain); n++)
@@ -652,8 +692,10 @@ int main(void)
 	TABLE(refused_cases, refused_case);
 	TABLE(counted_cases, counted_case);
 	for (size_t i = 0; i < N(typed_cases); i++)
-		tests[n++] = (struct CMUnitTest){typed_cases[i].text, typed_case, NULL, NULL, (void *)&typed_cases[i]};
+		tests[n++] = (struct CMUnitTest){typed_cases[i].text, typed_case, NULL, NULL,
+						 (void *)&typed_cases[i]};
 	for (size_t i = 0; i < N(grammar_cases); i++)
-		tests[n++] = (struct CMUnitTest){grammar_cases[i].text, grammar_case, NULL, NULL, (void *)&grammar_cases[i]};
+		tests[n++] = (struct CMUnitTest){grammar_cases[i].text, grammar_case, NULL, NULL,
+						 (void *)&grammar_cases[i]};
 	return _cmocka_run_group_tests("conformance vtd driver", tests, n, NULL, NULL);
 }

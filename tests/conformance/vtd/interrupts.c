@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * Cases I1 to I7 (interrupt remapping and posting) and D40, D41 (page requests). The values follow from what has to be
- * read: a table entry once until it is invalidated, a posted-interrupt descriptor each time.
+ * Cases I1 to I7 (interrupt remapping and posting) and D40, D41 (page requests). The values follow
+ * from what has to be read: a table entry once until it is invalidated, a posted-interrupt
+ * descriptor each time.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -38,7 +39,8 @@ static struct bed *with_table(uint64_t lo, uint64_t hi)
 	return bed;
 }
 
-static void expect(struct bed *bed, uint64_t lookup, uint64_t nonposted, uint64_t posted, uint64_t mrds)
+static void expect(struct bed *bed, uint64_t lookup, uint64_t nonposted, uint64_t posted,
+		   uint64_t mrds)
 {
 	assert_int_equal(bed_value(bed, LOOKUP), lookup);
 	assert_int_equal(bed_value(bed, NONPOSTED), nonposted);
@@ -64,7 +66,8 @@ static void i1_to_i3_remapped(void **state)
 	assert_int_equal(out.fault, 0);
 	expect(bed, 3, 2, 0, 1);
 	/* I3 */
-	assert_int_equal(quipu_vtd_queue_submit(&bed->queue, (uint64_t[4]){UINT64_C(0x700000014)}), 0);
+	assert_int_equal(quipu_vtd_queue_submit(&bed->queue, (uint64_t[4]){UINT64_C(0x700000014)}),
+			 0);
 	quipu_vtd_msi(bed->unit, RID, 0xFEE000F0, 0, &out);
 	expect(bed, 4, 2, 0, 2);
 	bed_free(bed);
@@ -104,7 +107,8 @@ static void i5_suppressed_unless_urgent(void **state)
 
 		quipu_vtd_memory_store(bed->memory, PDA + 32, 2); /* SN */
 		quipu_vtd_msi(bed->unit, RID, 0xFEE000F0, 0, &out);
-		assert_int_equal(quipu_vtd_memory_load(bed->memory, PDA + 8), UINT64_C(1) << (0x41 - 64));
+		assert_int_equal(quipu_vtd_memory_load(bed->memory, PDA + 8),
+				 UINT64_C(1) << (0x41 - 64));
 		assert_int_equal(bed->msis, urgent);
 		bed_free(bed);
 	}
@@ -148,8 +152,8 @@ static struct bed *with_pages(void)
 	struct bed *bed = bed_new(&setup);
 
 	bed_wr64(bed, 0xd0, quipu_vtd_memory_alloc(bed->memory, 1)); /* PQA, 128 entries */
-	bed_count(bed, 0, 1, 0x40, -1, 0);			      /* pg_req_posted */
-	bed_count(bed, 1, 1, 0x80, -1, 0);			      /* pg_req_overflow */
+	bed_count(bed, 0, 1, 0x40, -1, 0);			     /* pg_req_posted */
+	bed_count(bed, 1, 1, 0x80, -1, 0);			     /* pg_req_overflow */
 	bed_count(bed, 2, 2, 0x1, -1, 0);
 	bed_count(bed, 3, 2, 0x4, -1, 0);
 	bed_count(bed, 4, 1, 0x1, -1, 0);
@@ -157,8 +161,13 @@ static struct bed *with_pages(void)
 	return bed;
 }
 
-static const struct quipu_vtd_page_request page = {
-	.addr = B + 0x5000, .pasid = 5, .rid = RID, .group = 0x123, .r = true, .w = true, .last = true};
+static const struct quipu_vtd_page_request page = {.addr = B + 0x5000,
+						   .pasid = 5,
+						   .rid = RID,
+						   .group = 0x123,
+						   .r = true,
+						   .w = true,
+						   .last = true};
 
 static void d40_page_request_is_posted(void **state)
 {
@@ -175,7 +184,8 @@ static void d40_page_request_is_posted(void **state)
 	assert_int_equal(bed_rd64(bed, 0xc8), 0x20);
 	assert_int_equal(bed_rd32(bed, 0xdc), 1);
 	assert_int_equal(quipu_vtd_memory_load(bed->memory, queue), UINT64_C(0x53A000101));
-	assert_int_equal(quipu_vtd_memory_load(bed->memory, queue + 8), (B + 0x5000) | 0x123 << 3 | 7);
+	assert_int_equal(quipu_vtd_memory_load(bed->memory, queue + 8),
+			 (B + 0x5000) | 0x123 << 3 | 7);
 	bed_free(bed);
 }
 

@@ -148,21 +148,25 @@ int lab_try(struct lab *lab, struct quipu_attr attr, pid_t pid, int cpu, struct 
 	int err;
 
 	attr.size = sizeof(attr);
-	err = quipu_event_open(lab->core, &lab->caller, &attr, sizeof(attr), pid, cpu, group, 0, &size, &e);
+	err = quipu_event_open(lab->core, &lab->caller, &attr, sizeof(attr), pid, cpu, group, 0,
+			       &size, &e);
 	if (out)
 		*out = err ? NULL : e;
 	return err;
 }
 
-struct quipu_attr lab_attr(struct lab *lab, const char *pmu, uint64_t config, uint64_t config1, uint64_t config2)
+struct quipu_attr lab_attr(struct lab *lab, const char *pmu, uint64_t config, uint64_t config1,
+			   uint64_t config2)
 {
 	const struct quipu_catalog_pmu *p = quipu_catalog_find(lab->catalog, pmu);
 
 	assert_non_null(p);
-	return (struct quipu_attr){.type = p->type, .config = config, .config1 = config1, .config2 = config2};
+	return (struct quipu_attr){
+		.type = p->type, .config = config, .config1 = config1, .config2 = config2};
 }
 
-struct quipu_event *lab_open(struct lab *lab, const char *event, bool off, struct quipu_event *group)
+struct quipu_event *lab_open(struct lab *lab, const char *event, bool off,
+			     struct quipu_event *group)
 {
 	struct quipu_event_list list = {0};
 	struct quipu_grammar_error error;
@@ -171,7 +175,8 @@ struct quipu_event *lab_open(struct lab *lab, const char *event, bool off, struc
 	if (quipu_grammar_parse(lab->catalog, event, &list, &error))
 		fail_msg("%s: %s", event, error.reason);
 	assert_int_equal(list.n, 1);
-	list.items[0].attr.flags &= ~QUIPU_ATTR_EXCLUDE_GUEST; /* perf drops it when it is refused */
+	list.items[0].attr.flags &=
+		~QUIPU_ATTR_EXCLUDE_GUEST; /* perf drops it when it is refused */
 	if (off)
 		list.items[0].attr.flags |= QUIPU_ATTR_DISABLED;
 	assert_int_equal(lab_try(lab, list.items[0].attr, -1, 0, group, &e), 0);

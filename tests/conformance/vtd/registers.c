@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* Cases R1 to R32: registers, enhanced commands, overflow, freeze. R33 to R36 are about the driver: driver.c. */
+/* Cases R1 to R32: registers, enhanced commands, overflow, freeze. R33 to R36 are about the driver:
+ * driver.c. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -27,7 +28,8 @@
 static const struct bed_setup legacy = {.kind = BED_LEGACY};
 #define FILTER_ON 0x80000000u
 
-/* Requests whose address-type the counter tells apart: they count before anything can refuse them. */
+/* Requests whose address-type the counter tells apart: they count before anything can refuse them.
+ */
 static struct bed *fresh(void **state)
 {
 	(void)state;
@@ -73,11 +75,15 @@ static const struct enable_case {
 	{"R11 event that the group lacks", 0, UINT64_C(0x400000300), 0, 0, ENABLE, 0, 0x20},
 	{"R12 counter for group 0 only", 13, UINT64_C(0x200000300), 0, 0, ENABLE, 13, 0x20},
 	{"R13 group 5", 0, UINT64_C(0x100000500), 0, 0, ENABLE, 0, 0x20},
-	{"R15 two events and a filter", 0, UINT64_C(0x300000300), 0, FILTER_ON | 1, ENABLE, 0, 0x20},
-	{"R16 iotlb_lookup has no level", 0, UINT64_C(0x100000300), 0, FILTER_ON | 1, ENABLE, 0, 0x20},
+	{"R15 two events and a filter", 0, UINT64_C(0x300000300), 0, FILTER_ON | 1, ENABLE, 0,
+	 0x20},
+	{"R16 iotlb_lookup has no level", 0, UINT64_C(0x100000300), 0, FILTER_ON | 1, ENABLE, 0,
+	 0x20},
 	{"iotlb_hit has one", 0, UINT64_C(0x200000300), 0, FILTER_ON | 1, ENABLE, 0, 0},
-	{"no address type for iotlb_hit", 0, UINT64_C(0x200000300), FILTER_ON | 1, 0, ENABLE, 0, 0x20},
-	{"both filters on one event", 0, UINT64_C(0x200000000), FILTER_ON | 1, FILTER_ON | 1, ENABLE, 0, 0x20},
+	{"no address type for iotlb_hit", 0, UINT64_C(0x200000300), FILTER_ON | 1, 0, ENABLE, 0,
+	 0x20},
+	{"both filters on one event", 0, UINT64_C(0x200000000), FILTER_ON | 1, FILTER_ON | 1,
+	 ENABLE, 0, 0x20},
 	{"a filter that is off does not matter", 0, UINT64_C(0x300000300), 1, 1, ENABLE, 0, 0},
 	{"interrupt and freeze on overflow", 0, UINT64_C(0x200000306), 0, 0, ENABLE, 0, 0},
 };
@@ -126,12 +132,9 @@ static const struct type_case {
 	uint32_t filter;
 	uint64_t expect;
 } type_cases[] = {
-	{"R17 untranslated", 0x1, 3},
-	{"R18 the other two", 0x6, 3},
-	{"R19 no type at all", 0x0, 0},
-	{"translation requests", 0x2, 2},
-	{"translated", 0x4, 1},
-	{"all", 0x7, 6},
+	{"R17 untranslated", 0x1, 3},	{"R18 the other two", 0x6, 3},
+	{"R19 no type at all", 0x0, 0}, {"translation requests", 0x2, 2},
+	{"translated", 0x4, 1},		{"all", 0x7, 6},
 };
 
 static void type_case(void **state)
@@ -153,7 +156,8 @@ static void r20_filters_that_are_not_there(void **state)
 		bed_wr32(bed, CFG(0) + 8 + 4 * f, 0xffffffff);
 		assert_int_equal(bed_rd32(bed, CFG(0) + 8 + 4 * f), 0);
 	}
-	/* Of the others only what has a meaning stays: no reserved type 3, no prefetch without a host permission table. */
+	/* Of the others only what has a meaning stays: no reserved type 3, no prefetch without a
+	 * host permission table. */
 	bed_wr32(bed, ATFLTR(0), 0xffffffff);
 	assert_int_equal(bed_rd32(bed, ATFLTR(0)), 0x80000007);
 	bed_wr32(bed, PTLFLTR(0), 0xffffffff);
@@ -228,7 +232,8 @@ static void r26_overflow_freezes_the_rest(void **state)
 	bed_count(bed, 1, 3, 0x1, -1, 0);
 	bed_run(bed, "r B");
 	assert_int_equal(bed_rd64(bed, FRZSTS), 0x3fff);
-	assert_int_equal(bed_value(bed, 1), 0); /* the request came in, and froze it, before it was looked up */
+	assert_int_equal(bed_value(bed, 1),
+			 0); /* the request came in, and froze it, before it was looked up */
 	bed_run(bed, "r B 5");
 	assert_int_equal(bed_value(bed, 0), 0);
 	assert_int_equal(bed_value(bed, 1), 0);
@@ -248,7 +253,8 @@ static void r27_freeze_and_unfreeze(void **state)
 	bed_free(bed);
 }
 
-/* R28, R29: what the driver relies on: a counter disabled and enabled again under a freeze counts at once. */
+/* R28, R29: what the driver relies on: a counter disabled and enabled again under a freeze counts
+ * at once. */
 static void r28_r29_disable_unfreezes_one(void **state)
 {
 	struct bed *bed = fresh(state);
@@ -348,7 +354,8 @@ int main(void)
 		tests[n++] = (struct CMUnitTest){enable_cases[i].name, enable_case, NULL, NULL,
 						 (void *)&enable_cases[i]};
 	for (unsigned i = 0; i < NTYPE; i++)
-		tests[n++] = (struct CMUnitTest){type_cases[i].name, type_case, NULL, NULL, (void *)&type_cases[i]};
+		tests[n++] = (struct CMUnitTest){type_cases[i].name, type_case, NULL, NULL,
+						 (void *)&type_cases[i]};
 	for (unsigned i = 0; i < NPLAIN; i++)
 		tests[n++] = plain[i];
 	return _cmocka_run_group_tests("conformance vtd registers", tests, n, NULL, NULL);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * D39 and the number of the document (9.2): what the devices of a machine ask of their units. Each expected value is
- * worked out beside it from what the device does, not from the model.
+ * D39 and the number of the document (9.2): what the devices of a machine ask of their units. Each
+ * expected value is worked out beside it from what the device does, not from the model.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -59,8 +59,9 @@ static void d39_nvme_read(void **state)
 }
 
 /*
- * 64 received frames of 1500 B in buffers of 2 KiB: descriptors are read 8 at a time (128 B, one read): 8. A frame is
- * ceil(1500 / 256) = 6 writes: 384. A write-back each: 64. Every 16 frames an interrupt: 4.
+ * 64 received frames of 1500 B in buffers of 2 KiB: descriptors are read 8 at a time (128 B, one
+ * read): 8. A frame is ceil(1500 / 256) = 6 writes: 384. A write-back each: 64. Every 16 frames an
+ * interrupt: 4.
  */
 static void ring_of_received_frames(void **state)
 {
@@ -87,7 +88,8 @@ static void ring_of_received_frames(void **state)
 	bed_free(bed);
 }
 
-/* Unmapping after each frame: the next frame in that page misses again. Two buffers a page: 64 misses, and descriptors. */
+/* Unmapping after each frame: the next frame in that page misses again. Two buffers a page: 64
+ * misses, and descriptors. */
 static void strict_unmapping_costs_a_walk_a_frame(void **state)
 {
 	struct bed_setup setup = {.kind = BED_LEGACY};
@@ -110,8 +112,9 @@ static void strict_unmapping_costs_a_walk_a_frame(void **state)
 }
 
 /*
- * A device TLB over 8 pages, 4 accesses a page: each page is asked for once (8 translation requests), each access goes
- * out translated (32). With page requests each page is missing first: 8 requests, and asked for again after each.
+ * A device TLB over 8 pages, 4 accesses a page: each page is asked for once (8 translation
+ * requests), each access goes out translated (32). With page requests each page is missing first: 8
+ * requests, and asked for again after each.
  */
 static void device_tlb_with_page_requests(void **state)
 {
@@ -154,7 +157,8 @@ static void device_tlb_with_page_requests(void **state)
 
 /* ---- whole machines ---- */
 
-/* The document's command: 20,497 commands x 18 requests, and one administrative completion. Whenever it is run. */
+/* The document's command: 20,497 commands x 18 requests, and one administrative completion.
+ * Whenever it is run. */
 static void the_number_of_the_document(void **state)
 {
 	struct lab *lab = lab_new("vtd", NULL, -1);
@@ -164,7 +168,8 @@ static void the_number_of_the_document(void **state)
 		struct quipu_event *e;
 
 		lab_pass(lab, run * UINT64_C(777123456));
-		e = lab_open(lab, "dmar1/iommu_requests,filter_ats_en=0x1,filter_ats=0x1/", true, NULL);
+		e = lab_open(lab, "dmar1/iommu_requests,filter_ats_en=0x1,filter_ats=0x1/", true,
+			     NULL);
 		quipu_event_ioctl(e, PERF_EVENT_IOC_ENABLE, 0);
 		lab_pass(lab, 1002592074);
 		quipu_event_ioctl(e, PERF_EVENT_IOC_DISABLE, 0);
@@ -177,8 +182,8 @@ static void the_number_of_the_document(void **state)
 /* Read often or once: the same. (Traffic is made when it is looked at; it must not matter when.) */
 static void looking_changes_nothing(void **state)
 {
-	static const char *const events[] = {"dmar0/iommu_requests/", "dmar0/iotlb_hit/", "dmar0/iommu_mrds/",
-					     "dmar0/int_cache_lookup/"};
+	static const char *const events[] = {"dmar0/iommu_requests/", "dmar0/iotlb_hit/",
+					     "dmar0/iommu_mrds/", "dmar0/int_cache_lookup/"};
 	uint64_t value[2][4];
 
 	(void)state;
@@ -220,14 +225,16 @@ static void an_hour_unwatched(void **state)
 	}
 	assert_int_equal(value[0], value[1]);
 	/*
-	 * A tenth of a second: 2000 frames (250 reads of descriptors, a write-back each; three quarters received with 6
-	 * writes, one quarter sent with ceil(1500 / 512) = 3 reads) and 1000 commands of 18 requests (700 of reads) or,
-	 * for those that write the disk, 2 and 4096 / 512 = 8 reads.
+	 * A tenth of a second: 2000 frames (250 reads of descriptors, a write-back each; three
+	 * quarters received with 6 writes, one quarter sent with ceil(1500 / 512) = 3 reads) and
+	 * 1000 commands of 18 requests (700 of reads) or, for those that write the disk, 2 and 4096
+	 * / 512 = 8 reads.
 	 */
 	assert_int_equal(value[0], 250 + 2000 + 1500 * 6 + 500 * 3 + 700 * 18 + 300 * 10);
 }
 
-/* Two counters whose filters exclude each other share the traffic between them; without filter it is the sum. */
+/* Two counters whose filters exclude each other share the traffic between them; without filter it
+ * is the sum. */
 static void filters_partition_the_traffic(void **state)
 {
 	struct lab *lab = lab_new("vtd-full", NULL, -1);
@@ -242,9 +249,11 @@ static void filters_partition_the_traffic(void **state)
 		"dmar0/iotlb_lookup,filter_domain_en=1,filter_domain=2/",
 		"dmar0/iotlb_lookup,filter_domain_en=1,filter_domain=1/",
 		"dmar0/iotlb_lookup,filter_domain_en=1,filter_domain=4/",
-		"dmar0/iotlb_hit,filter_page_table_en=1,filter_page_table=2,filter_requester_id_en=1,"
+		"dmar0/"
+		"iotlb_hit,filter_page_table_en=1,filter_page_table=2,filter_requester_id_en=1,"
 		"filter_requester_id=0x3b00/",
-		"dmar0/iotlb_hit,filter_page_table_en=1,filter_page_table=1,filter_requester_id_en=1,"
+		"dmar0/"
+		"iotlb_hit,filter_page_table_en=1,filter_page_table=1,filter_requester_id_en=1,"
 		"filter_requester_id=0x3b00/",
 	};
 	struct quipu_event *e[sizeof(events) / sizeof(events[0])];
@@ -264,9 +273,9 @@ static void filters_partition_the_traffic(void **state)
 	assert_int_equal(v[3], 50000);
 	assert_int_equal(v[8], 50000);
 	/*
-	 * 50001 accesses at 256 bytes cover 12.8 MB: pages 0 to 6 of 2 MiB. Page 0 was met before the counters; of each page
-	 * one access in four writes, and the first of these misses once more, to set the dirty bit: 6 + 7 misses. All hits
-	 * are of 2 MiB pages.
+	 * 50001 accesses at 256 bytes cover 12.8 MB: pages 0 to 6 of 2 MiB. Page 0 was met before
+	 * the counters; of each page one access in four writes, and the first of these misses once
+	 * more, to set the dirty bit: 6 + 7 misses. All hits are of 2 MiB pages.
 	 */
 	assert_int_equal(v[10], 50000 - 6 - 7);
 	assert_int_equal(v[11], 0);
@@ -280,7 +289,10 @@ static void every_event_moves(void **state)
 	static const struct {
 		const char *name;
 		unsigned unit;
-	} still[] = {{"hpt_nonleaf_lookup", 0}, {"hpt_nonleaf_hit", 0}, {"hpt_leaf_lookup", 0}, {"hpt_leaf_hit", 0}};
+	} still[] = {{"hpt_nonleaf_lookup", 0},
+		     {"hpt_nonleaf_hit", 0},
+		     {"hpt_leaf_lookup", 0},
+		     {"hpt_leaf_hit", 0}};
 
 	(void)state;
 	for (size_t i = 0; i < vtd_event_names_n; i++) {

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * Random traffic against a truth kept apart: an array of what is mapped where. Two units read the same tables, one with
- * caches and one without any. While software invalidates what it unmaps, both must give the truth; the cached unit must
- * look up as often, never hit more than it looks up, and read no more. The seed is printed; QUIPU_SEED sets it.
+ * Random traffic against a truth kept apart: an array of what is mapped where. Two units read the
+ * same tables, one with caches and one without any. While software invalidates what it unmaps, both
+ * must give the truth; the cached unit must look up as often, never hit more than it looks up, and
+ * read no more. The seed is printed; QUIPU_SEED sets it.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -21,11 +22,25 @@
 #define SLOTS 2048u /* pages of 4 KiB that may be mapped, over four tables of 512 */
 #define STEPS 60000u
 
-enum { LOOKUP, HIT, CTXT_LOOKUP, CTXT_HIT, PASID_LOOKUP, PASID_HIT, SS_LOOKUP, SS_HIT, FS_LOOKUP, FS_HIT, MRDS, COUNTERS };
+enum {
+	LOOKUP,
+	HIT,
+	CTXT_LOOKUP,
+	CTXT_HIT,
+	PASID_LOOKUP,
+	PASID_HIT,
+	SS_LOOKUP,
+	SS_HIT,
+	FS_LOOKUP,
+	FS_HIT,
+	MRDS,
+	COUNTERS
+};
 static const struct {
 	unsigned group;
 	uint32_t event;
-} counted[COUNTERS] = {{3, 1}, {3, 2}, {2, 1}, {2, 2}, {2, 4}, {2, 8}, {2, 0x10}, {2, 0x20}, {2, 0x40}, {2, 0x80}, {1, 1}};
+} counted[COUNTERS] = {{3, 1},	  {3, 2},    {2, 1},	{2, 2},	   {2, 4}, {2, 8},
+		       {2, 0x10}, {2, 0x20}, {2, 0x40}, {2, 0x80}, {1, 1}};
 
 struct world {
 	struct quipu_vtd_memory *memory;
@@ -70,9 +85,11 @@ static void open_unit(struct world *w, unsigned i, enum quipu_vtd_replacement po
 	w->unit[i] = quipu_vtd_new(&config, &ops, w, NULL);
 	assert_non_null(w->unit[i]);
 	assert_int_equal(quipu_vtd_queue_start(&w->queue[i], w->unit[i], w->memory, !w->legacy), 0);
-	quipu_vtd_enable(w->unit[i], quipu_vtd_tables_root(w->tables), w->legacy ? QUIPU_VTD_LEGACY : QUIPU_VTD_SCALABLE);
+	quipu_vtd_enable(w->unit[i], quipu_vtd_tables_root(w->tables),
+			 w->legacy ? QUIPU_VTD_LEGACY : QUIPU_VTD_SCALABLE);
 	for (unsigned c = 0; c < COUNTERS; c++) {
-		quipu_vtd_write(w->unit[i], 0x1000 + 0x100 * c, 8, (uint64_t)counted[c].event << 32 | counted[c].group << 8);
+		quipu_vtd_write(w->unit[i], 0x1000 + 0x100 * c, 8,
+				(uint64_t)counted[c].event << 32 | counted[c].group << 8);
 		quipu_vtd_write(w->unit[i], 0x400, 8, 0xf0 | (uint64_t)c << 16);
 		assert_int_equal(quipu_vtd_read(w->unit[i], 0x410, 8), 0);
 	}
@@ -87,7 +104,9 @@ static void map(struct world *w, unsigned slot)
 		prot |= 1;
 	if (w->truth[slot])
 		return;
-	assert_int_equal(quipu_vtd_map(w->domain, B + slot * 4096ull, pa, 4096, 4096, (unsigned)prot | QUIPU_VTD_U), 0);
+	assert_int_equal(quipu_vtd_map(w->domain, B + slot * 4096ull, pa, 4096, 4096,
+				       (unsigned)prot | QUIPU_VTD_U),
+			 0);
 	w->truth[slot] = pa | prot;
 }
 
@@ -96,7 +115,8 @@ static void unmap(struct world *w, unsigned slot)
 	bool fs = w->stage == QUIPU_VTD_STAGE_FS;
 	unsigned am = (unsigned)(rnd(w) % 4); /* a wider range than needed is right as well */
 	uint64_t addr = B + slot * 4096ull, ih = rnd(w) & 1 ? 0x40 : 0;
-	uint64_t page_inv[4] = {2 | 3 << 4 | 5 << 16, addr | ih | am}, domain_inv[4] = {2 | 2 << 4 | 5 << 16};
+	uint64_t page_inv[4] = {2 | 3 << 4 | 5 << 16, addr | ih | am},
+		 domain_inv[4] = {2 | 2 << 4 | 5 << 16};
 	uint64_t pasid_inv[4] = {6 | 3 << 4 | 5 << 16 | UINT64_C(5) << 32, addr | ih | am};
 	const uint64_t *which = rnd(w) % 8 == 0 ? domain_inv : fs ? pasid_inv : page_inv;
 
@@ -113,7 +133,9 @@ static void access_page(struct world *w)
 	unsigned slot = (unsigned)(rnd(w) & 1 ? rnd(w) % SLOTS : rnd(w) % 64);
 	bool write = rnd(w) & 1;
 	uint64_t offset = rnd(w) & 0xfc0, truth = w->truth[slot];
-	struct quipu_vtd_request rq = {.addr = B + slot * 4096ull + offset, .len = 64, .rid = RID,
+	struct quipu_vtd_request rq = {.addr = B + slot * 4096ull + offset,
+				       .len = 64,
+				       .rid = RID,
 				       .pasid = w->stage == QUIPU_VTD_STAGE_FS ? 5 : -1,
 				       .op = write ? QUIPU_VTD_WRITE : QUIPU_VTD_READ};
 	bool allowed = truth & (write ? 2 : 1);
@@ -177,7 +199,8 @@ static void truth_holds(void **state)
 	w->stage = k->stage;
 	w->legacy = k->legacy;
 	w->memory = quipu_vtd_memory_new(UINT64_C(1) << 40, 0x4000000);
-	w->tables = quipu_vtd_tables_new(w->memory, k->legacy ? QUIPU_VTD_LEGACY : QUIPU_VTD_SCALABLE);
+	w->tables =
+		quipu_vtd_tables_new(w->memory, k->legacy ? QUIPU_VTD_LEGACY : QUIPU_VTD_SCALABLE);
 	w->domain = quipu_vtd_domain_new(w->tables, 5, k->stage, k->levels, NULL, 0);
 	assert_non_null(w->domain);
 	if (k->stage == QUIPU_VTD_STAGE_FS)
@@ -211,6 +234,8 @@ int main(void)
 	struct CMUnitTest tests[sizeof(kinds) / sizeof(kinds[0])];
 
 	for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++)
-		tests[i] = (struct CMUnitTest){kinds[i].name, truth_holds, NULL, NULL, (void *)&kinds[i]};
-	return _cmocka_run_group_tests("vtd random", tests, sizeof(kinds) / sizeof(kinds[0]), NULL, NULL);
+		tests[i] = (struct CMUnitTest){kinds[i].name, truth_holds, NULL, NULL,
+					       (void *)&kinds[i]};
+	return _cmocka_run_group_tests("vtd random", tests, sizeof(kinds) / sizeof(kinds[0]), NULL,
+				       NULL);
 }

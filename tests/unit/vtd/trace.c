@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* DMA traces: what a line means, which lines are refused, the binary form, and a replay whose numbers are known. */
+/* DMA traces: what a line means, which lines are refused, the binary form, and a replay whose
+ * numbers are known. */
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -71,12 +72,35 @@ static void lines_mean_what_they_say(void **state)
 }
 
 static const char *const bad_lines[] = {
-	"dma", "dma 1 2 - U R 0x1000", "dma 1 2 - U R 0x1000 64 9", "dma 1 0x10000 - U R 0 0", "dma 1 2 0x100000 U R 0 0",
-	"dma 1 2 - Q R 0 0", "dma 1 2 - UT R 0 0", "dma 1 2 - U r 0 0", "dma -1 2 - U R 0 0", "dma 1x 2 - U R 0 0",
-	"dma 0x 2 - U R 0 0", "dma 09 2 - U R 0 0", "dma 18446744073709551616 2 - U R 0 0", "dma 1 2 - U R 0 0x100000000",
-	"msi 1 2 3", "msi 1 2 3 0x100000000", "prq 1 2 - 0 rr 0 0", "prq 1 2 - 0 rw 512 0", "prq 1 2 - 0 rw 1 2",
-	"map 1 2 0 0 0 rx", "map 1 65536 0 0 0 r", "map 1 : 0 0 0 r", "map 1 1: 0 0 0 r", "inv 1 2", "inv 1 1 2 3 4 5",
-	"reg 1 0 3 0", "reg 1 0 16 0", "nonsense 1", "dma 1 2 - U R 0 0 0 0 0 0 0 0 0",
+	"dma",
+	"dma 1 2 - U R 0x1000",
+	"dma 1 2 - U R 0x1000 64 9",
+	"dma 1 0x10000 - U R 0 0",
+	"dma 1 2 0x100000 U R 0 0",
+	"dma 1 2 - Q R 0 0",
+	"dma 1 2 - UT R 0 0",
+	"dma 1 2 - U r 0 0",
+	"dma -1 2 - U R 0 0",
+	"dma 1x 2 - U R 0 0",
+	"dma 0x 2 - U R 0 0",
+	"dma 09 2 - U R 0 0",
+	"dma 18446744073709551616 2 - U R 0 0",
+	"dma 1 2 - U R 0 0x100000000",
+	"msi 1 2 3",
+	"msi 1 2 3 0x100000000",
+	"prq 1 2 - 0 rr 0 0",
+	"prq 1 2 - 0 rw 512 0",
+	"prq 1 2 - 0 rw 1 2",
+	"map 1 2 0 0 0 rx",
+	"map 1 65536 0 0 0 r",
+	"map 1 : 0 0 0 r",
+	"map 1 1: 0 0 0 r",
+	"inv 1 2",
+	"inv 1 1 2 3 4 5",
+	"reg 1 0 3 0",
+	"reg 1 0 16 0",
+	"nonsense 1",
+	"dma 1 2 - U R 0 0 0 0 0 0 0 0 0",
 };
 
 static void bad_lines_are_refused_with_a_reason(void **state)
@@ -94,10 +118,14 @@ static void bad_lines_are_refused_with_a_reason(void **state)
 static void binary_form_loses_nothing(void **state)
 {
 	static const char *const lines[] = {
-		"dma 1000 0x3a00 - U R 0x100000000 64", "dma 1 2 0xfffff T W 0xffffffffffffffff 0xffffffff",
-		"msi 5 7 0xfee00010 0xffff",	      "prq 5 0x3a00 5 0x5000 rwxp 511 1",
-		"map 0 0x3a00:5 0x1000 0x2000 0x3000 rw", "map 0 7 0x1000 0x2000 0x10000000000 r",
-		"unmap 3 7 0x1000 0x3000",	      "inv 4 0x500f2 0x100000040",
+		"dma 1000 0x3a00 - U R 0x100000000 64",
+		"dma 1 2 0xfffff T W 0xffffffffffffffff 0xffffffff",
+		"msi 5 7 0xfee00010 0xffff",
+		"prq 5 0x3a00 5 0x5000 rwxp 511 1",
+		"map 0 0x3a00:5 0x1000 0x2000 0x3000 rw",
+		"map 0 7 0x1000 0x2000 0x10000000000 r",
+		"unmap 3 7 0x1000 0x3000",
+		"inv 4 0x500f2 0x100000040",
 		"reg 8 0x18 4 0x80000000",
 	};
 
@@ -115,7 +143,8 @@ static void binary_form_loses_nothing(void **state)
 		assert_int_equal(back.pasid, r.pasid);
 		if (r.kind != DMA_RECORD_INV && r.kind != DMA_RECORD_REG)
 			assert_int_equal(back.addr, r.addr);
-		if (r.kind == DMA_RECORD_DMA || r.kind == DMA_RECORD_MAP || r.kind == DMA_RECORD_UNMAP)
+		if (r.kind == DMA_RECORD_DMA || r.kind == DMA_RECORD_MAP ||
+		    r.kind == DMA_RECORD_UNMAP)
 			assert_int_equal(back.size, r.size);
 		assert_int_equal(back.group, r.group);
 		assert_int_equal(back.r | back.w << 1 | back.x << 2 | back.priv << 3,
@@ -161,16 +190,21 @@ static void count(struct quipu_vtd *unit, unsigned c, unsigned group, uint32_t e
 }
 
 /*
- * One request before anything is mapped (identity). Then a cold walk: 6 reads; the same page again: a hit; its
- * invalidation, and a write: one read, for the tables above are cached. A page that is not mapped: a fault, one read.
+ * One request before anything is mapped (identity). Then a cold walk: 6 reads; the same page again:
+ * a hit; its invalidation, and a write: one read, for the tables above are cached. A page that is
+ * not mapped: a fault, one read.
  */
 static void replay_counts_what_the_trace_asks(void **state)
 {
 	static const char *const lines[] = {
-		"dma 0 0x3a00 - U R 0x100000000 64",	"map 10 5 0x100000000 0x2000000000 0x4000 rw",
-		"dma 1000 0x3a00 - U R 0x100000000 64", "dma 1100 0x3a00 - U R 0x100000040 64",
-		"inv 1200 0x500f2 0x100000040",		"dma 1300 0x3a00 - U W 0x100000080 64",
-		"dma 1400 0x3a00 - U R 0x100005000 64", "msi 1500 0x3a00 0xfee00000 0x41",
+		"dma 0 0x3a00 - U R 0x100000000 64",
+		"map 10 5 0x100000000 0x2000000000 0x4000 rw",
+		"dma 1000 0x3a00 - U R 0x100000000 64",
+		"dma 1100 0x3a00 - U R 0x100000040 64",
+		"inv 1200 0x500f2 0x100000040",
+		"dma 1300 0x3a00 - U W 0x100000080 64",
+		"dma 1400 0x3a00 - U R 0x100005000 64",
+		"msi 1500 0x3a00 0xfee00000 0x41",
 	};
 	struct quipu_vtd_memory *memory = quipu_vtd_memory_new(UINT64_C(1) << 46, 0x1000);
 	struct quipu_vtd_config config;
@@ -205,7 +239,8 @@ static void replay_counts_what_the_trace_asks(void **state)
 	assert_int_equal(totals.requests, 5);
 	assert_int_equal(totals.faults, 1);
 	assert_int_equal(totals.end, 1500);
-	/* Time does not go back, nothing is mapped twice, a wrong descriptor does not stop what follows. */
+	/* Time does not go back, nothing is mapped twice, a wrong descriptor does not stop what
+	 * follows. */
 	parse("dma 1499 0x3a00 - U R 0 64", &r);
 	assert_int_equal(dma_replay_record(p, &r, &why), -EINVAL);
 	parse("map 2000 5 0x100000000 0x3000000000 0x1000 rw", &r);
