@@ -4,6 +4,7 @@
 #	make            configure and build in $(BUILD)
 #	make demo       set up, build, and show the payoff on a real riscv64 program
 #	make check      set up, build, and run every test; the last line counts them
+#	make check-qemu the bare RISC-V driver under qemu-system-riscv64, beside our model
 #	make bench      build, and print the speed ratios beside their targets
 #	make install    into $(DESTDIR)$(PREFIX)
 #	make clean      remove $(BUILD)
@@ -41,6 +42,9 @@ demo: setup
 check: setup
 	@tools/check.sh $(BUILD) $(MAKE) --no-print-directory build
 
+check-qemu: build
+	meson test -C $(BUILD) --no-rebuild --verbose qemu
+
 bench: build
 	@python3 bench/ratios.py $(BUILD)
 
@@ -53,4 +57,4 @@ install: $(BUILD)/build.ninja
 clean:
 	rm -rf $(BUILD)
 
-.PHONY: all help setup build demo check bench install clean
+.PHONY: all help setup build demo check check-qemu bench install clean
