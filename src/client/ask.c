@@ -604,7 +604,7 @@ static void ask_exec(struct gate *g, struct client *c, size_t payload, struct an
 		a->reply.result = -EINVAL;
 		return;
 	}
-	rc = session_command(g->session, path, argv0, &words, &nwords, &err);
+	rc = tasks_is_workload(g, c->who.pid) ? session_command(g->session, path, argv0, &words, &nwords, &err) : -ENOEXEC;
 	if (!rc) {
 		a->reply.result = put_command(g, a, words, nwords);
 		free(words[2]);

@@ -26,7 +26,7 @@ struct gate_config {
 	bool in_user_namespace;	  /* capabilities inside it say nothing: only the machine's root has them */
 	bool root;		  /* the user who started the machine */
 	bool verbose;
-	void *hook_arg; /* for on_wake */
+	bool engine; /* every program of the machine's instruction set runs under the engine, clients too */
 };
 
 /*

@@ -124,6 +124,8 @@ struct quipu_task *tasks_started(void *gate, pid_t pid, const char *comm);
 void tasks_ended(struct gate *, struct host_task *);
 /* A process has replaced its program by one that runs natively. */
 void tasks_exec(struct gate *, pid_t pid, const char *comm);
+/* Is what @pid is about to run measured, rather than a client or a helper? For programs that could run natively. */
+bool tasks_is_workload(struct gate *, pid_t pid);
 void tasks_guest_ended(void *gate, pid_t pid);
 /* The time of @tid counts from now on: an event was opened on it. tasks_run - what all have run is counted. */
 void tasks_count(struct gate *, pid_t tid);

@@ -197,6 +197,36 @@ static void count_no_more(struct gate *g, pid_t tid)
 	t->cpu = -1;
 }
 
+/* Are the host's own programs the machine's too? On any other machine a shell is a helper, whose time is not its. */
+static bool runs_here(const struct gate *g)
+{
+	enum quipu_isa isa = quipu_system_machine(g->system)->isa;
+
+#if defined(__x86_64__)
+	return isa == QUIPU_ISA_X86_64;
+#elif defined(__riscv)
+	return isa == QUIPU_ISA_RISCV64;
+#elif defined(__powerpc64__)
+	return isa == QUIPU_ISA_PPC64LE;
+#else
+	return isa == QUIPU_ISAS;
+#endif
+}
+
+bool tasks_is_workload(struct gate *g, pid_t pid)
+{
+	struct facts f;
+
+	if (!runs_here(g) || g->config.engine || inherit_down(g, pid, GENERATIONS))
+		return true;
+	if (read_facts(pid, &f))
+		return false;
+	for (const struct client *c = g->clients; c; c = c->next)
+		if (c->hello && c->who.pid == f.ppid)
+			return true;
+	return false;
+}
+
 struct quipu_task *tasks_started(void *arg, pid_t pid, const char *comm)
 {
 	struct gate *g = arg;
@@ -215,22 +245,6 @@ struct quipu_task *tasks_started(void *arg, pid_t pid, const char *comm)
 bool tasks_is_guest(const struct gate *g, const struct quipu_task *task)
 {
 	return session_has(g->session, quipu_task_pid(task));
-}
-
-/* Are the host's own programs the machine's too? On any other machine a shell is a helper, whose time is not its. */
-static bool runs_here(const struct gate *g)
-{
-	enum quipu_isa isa = quipu_system_machine(g->system)->isa;
-
-#if defined(__x86_64__)
-	return isa == QUIPU_ISA_X86_64;
-#elif defined(__riscv)
-	return isa == QUIPU_ISA_RISCV64;
-#elif defined(__powerpc64__)
-	return isa == QUIPU_ISA_PPC64LE;
-#else
-	return isa == QUIPU_ISAS;
-#endif
 }
 
 /* ---- the mappings of programs that run natively ---- */
