@@ -13,15 +13,20 @@
 #include <jansson.h>
 #include <libfdt.h>
 
+#include <quipu/model.h>
+
+#include "cli/calibrate.h"
 #include "cli/cli.h"
 #include "cli/model.h"
+#include "cli/show_models.h"
 
 #define WIDTH 100
 
 static const char usage[] =
 	"usage: quipu machine list [--json]\n"
 	"       quipu machine show [-v] [--json] MACHINE\n"
-	"       quipu machine check [--json] MACHINE\n\n"
+	"       quipu machine check [--json] MACHINE\n"
+	"       quipu machine calibrate FILE.csv\n\n"
 	"A MACHINE is the name of a shipped machine or a device tree file, source (.dts) or "
 	"flattened (.dtb).\n\n"
 	"  list    the shipped machines\n"
@@ -29,7 +34,10 @@ static const char usage[] =
 	"that are not modelled)\n"
 	"  check   what was understood of a tree, what was ignored, what is wrong and where;\n"
 	"          the exit status is 1 when something is wrong, 2 when no machine can be made of "
-	"it\n";
+	"it\n"
+	"  calibrate  costs of classes and misses from measured runs, as a piece of device tree;\n"
+	"          the first line names the columns: cycles, run (a label), instruction classes\n"
+	"          (several joined by + get one cost), mispredict, memory, walk, second-tlb, l2, l3\n";
 
 /* ---- words ---- */
 
@@ -354,7 +362,7 @@ static int show_text(const struct model *model, const struct model_events *event
 		printf("; time counter %s", hertz_text(m->timebase_hz, timebase, sizeof(timebase)));
 	putchar('\n');
 	show_cpus(m);
-	heading("Caches (declared; no model of them runs yet)");
+	heading("Caches");
 	show_caches(m);
 	heading("Memory");
 	show_memory(m);
@@ -363,6 +371,8 @@ static int show_text(const struct model *model, const struct model_events *event
 			       : "Cycles (modelled): timing base, the cost of each instruction by "
 				 "its class");
 	show_costs(m);
+	heading("Models (what they count is modelled)");
+	show_models(m);
 	heading("PMUs");
 	quipu_system_describe(model->system, describe_line, NULL);
 	heading("Events");
@@ -449,7 +459,7 @@ static int show_json(const struct model *model, const struct model_events *event
 		      (json_int_t)m->timebase_hz, "tick-hz", (int)m->tick_hz, "timing",
 		      m->timing_full ? "full" : "base", "memory", (json_int_t)m->memory_bytes,
 		      "cpus", json_cpus(m), "caches", json_caches(m), "costs", json_costs(m),
-		      "pmus", pmus, "events", json_events(events));
+		      "models", json_models(m), "pmus", pmus, "events", json_events(events));
 	if (!o)
 		return cli_error("out of memory");
 	json_dumpf(o, stdout, JSON_INDENT(1) | JSON_PRESERVE_ORDER);
@@ -635,11 +645,13 @@ static int check(const char *name, bool json)
 {
 	struct quipu_notes notes = {0};
 	struct model model = {0};
+	struct quipu_model models;
 	char *file = cli_machine_file(name);
 	struct quipu_machine *machine = file ? cli_machine_read(file, NULL, &notes) : NULL;
 	bool made = machine && !model_open(&model, machine, &notes), wrong = false;
 
 	if (made) {
+		quipu_model_read(machine, &models, &notes);
 		note_rooms(&model, &notes);
 		note_pmus(&model, &notes);
 		note_ignored(&model, &notes);
@@ -697,8 +709,11 @@ int cmd_machine(int argc, char **argv)
 		return cli_error("machine %s: '%s' is one argument too many", what, argv[optind]);
 	if (!strcmp(what, "list"))
 		return list_machines(json);
+	if (!strcmp(what, "calibrate"))
+		return machine ? calibrate(machine)
+			       : cli_error("machine calibrate: which file of measured runs?");
 	if (strcmp(what, "show") && strcmp(what, "check"))
-		return cli_error("machine: '%s' is none of list, show, check", what);
+		return cli_error("machine: '%s' is none of list, show, check, calibrate", what);
 	if (!machine)
 		return cli_error(
 			"machine %s: which one? `quipu machine list` names the shipped ones", what);
