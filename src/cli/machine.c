@@ -453,7 +453,7 @@ static int show_json(const struct model *model, const struct model_events *event
 	json_t *pmus = json_array(), *o;
 
 	quipu_system_describe(model->system, describe_json, pmus);
-	o = json_pack("{s:s, s:s, s:s, s:s, s:I, s:I, s:i, s:s, s:I, s:o, s:o, s:o, s:o, s:o}",
+	o = json_pack("{s:s, s:s, s:s, s:s, s:I, s:I, s:i, s:s, s:I, s:o, s:o, s:o, s:o, s:o, s:o}",
 		      "name", m->name, "model", m->model, "file", file, "isa",
 		      quipu_isa_name(m->isa), "hz", (json_int_t)m->hz, "timebase-hz",
 		      (json_int_t)m->timebase_hz, "tick-hz", (int)m->tick_hz, "timing",

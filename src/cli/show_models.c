@@ -27,7 +27,7 @@ static void show_predictor(const struct quipu_model *m)
 	printf("  branches     %s, %u two-bit counters", m->history ? "gshare" : "bimodal", m->counters);
 	if (m->history)
 		printf(", history of %u", m->history);
-	printf("; %u indirect targets; return stack of %u\n", m->targets, m->returns);
+	printf("; %u targets; return stack of %u\n", m->targets, m->returns);
 }
 
 void show_models(const struct quipu_machine *machine)
