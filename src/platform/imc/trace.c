@@ -1,0 +1,169 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Trace mode of a thread: TRACE_IMC_SCOM, the counter, records that wrap. IMC sheet 3.6 to 3.8.
+ *
+ * The counter is a deadline of the signal behind the selected event; where that is the 32 MHz tick, which advances while
+ * the thread runs a task, the deadline lies on its cycles. A record raises no interrupt for software: the driver never
+ * hears of it.
+ */
+#include "platform/imc/hardware.h"
+
+#define SELECT_STRIDE 0x40u
+#define CPMC1_OFFSET  0x18u
+#define HV_PR	      3u /* host user */
+
+static unsigned buffer_records(const struct quipu_imc *imc, uint64_t scom, uint64_t address)
+{
+	unsigned size = (unsigned)quipu_ibm_field(scom, 48, 50);
+	const struct imc_memory *m = imc_memory_find(imc, address, IMC_RECORD);
+	uint64_t fits = m ? (m->size - (address - m->base)) / IMC_RECORD : 0;
+	uint64_t want = size <= 4 ? UINT64_C(4096) << size : 0;
+
+	return (unsigned)(want < fits ? want : fits);
+}
+
+/* What CPMC@n (0, 1) counts, as the register selects it; NULL: nothing that is modelled. */
+static const struct imc_source *selected(const struct quipu_imc *imc, uint64_t scom, unsigned n)
+{
+	uint64_t select = n ? quipu_ibm_field(scom, 41, 47) : quipu_ibm_field(scom, 34, 40);
+	uint32_t offset = (uint32_t)(select * SELECT_STRIDE + CPMC1_OFFSET + 8 * n);
+
+	for (unsigned i = 0; i < imc->core_cells.n; i++)
+		if (imc->core_cells.cell[i].offset == offset)
+			return imc->core_cells.cell[i].source;
+	return NULL;
+}
+
+/* The signal that a source counts on one thread; NONE: it cannot trigger. */
+static quipu_signal trigger(const struct imc_source *s)
+{
+	if (!s)
+		return QUIPU_SIGNAL_NONE;
+	switch (s->kind) {
+	case IMC_SIGNAL:
+		return s->signal;
+	case IMC_T32:
+	case IMC_CC:
+	case IMC_TC:
+	case IMC_RC:
+	case IMC_NANY:
+		return QUIPU_SIGNAL_CYCLES;
+	default:
+		return QUIPU_SIGNAL_NONE;
+	}
+}
+
+static const struct imc_source *sampled(const struct quipu_imc *imc, uint64_t scom)
+{
+	uint64_t select = quipu_ibm_field(scom, 0, 1);
+
+	return select > 1 ? NULL : selected(imc, scom, (unsigned)select);
+}
+
+/* Occurrences of the signal until @events of the source: a tick takes so many cycles, counted from the load. */
+static uint64_t occurrences(const struct quipu_imc *imc, const struct imc_source *s, uint64_t events)
+{
+	uint64_t hz = IMC_TB_HZ / 16;
+
+	if (s->kind != IMC_T32)
+		return events;
+	return bits_muldiv(events, imc->machine->hz, hz) +
+	       ((unsigned __int128)events * imc->machine->hz % hz != 0);
+}
+
+static void arm(struct quipu_imc *imc, unsigned cpu)
+{
+	struct imc_thread *t = &imc->thread[cpu];
+	uint64_t scom = imc->core[imc->core_of[cpu]].trace_scom;
+	const struct imc_source *s = sampled(imc, scom);
+	uint64_t period = (UINT64_C(1) << 32) - quipu_ibm_field(scom, 2, 33);
+	struct quipu_deadline d = {.signal = trigger(s), .overflow = QUIPU_OVERFLOW_BELL};
+
+	d.at = t->trace_since + occurrences(imc, s, period * (t->trace_wraps + 1));
+	imc->signals->ops->arm(imc->signals, cpu, IMC_SLOT_TRACE, &d);
+}
+
+void imc_trace_stop(struct quipu_imc *imc, unsigned cpu)
+{
+	struct imc_thread *t = &imc->thread[cpu];
+
+	if (t->trace_armed)
+		imc->signals->ops->disarm(imc->signals, cpu, IMC_SLOT_TRACE);
+	t->trace_armed = false;
+}
+
+/* The counter is loaded: the engine came on, or LDBAR was written. */
+void imc_trace_load(struct quipu_imc *imc, unsigned cpu)
+{
+	struct imc_thread *t = &imc->thread[cpu];
+	const struct imc_core *core = &imc->core[imc->core_of[cpu]];
+	const struct imc_source *s = sampled(imc, core->trace_scom);
+
+	imc_trace_stop(imc, cpu);
+	if (!(core->htm_mode & QUIPU_HTM_ENABLED) || !(t->ldbar & QUIPU_LDBAR_TRACE))
+		return;
+	if (trigger(s) == QUIPU_SIGNAL_NONE || quipu_ibm_field(core->trace_scom, 48, 50) > 4)
+		return;
+	t->trace_since = imc_signal(imc, cpu, trigger(s));
+	t->trace_wraps = 0;
+	for (unsigned i = 0; i < 2; i++) {
+		const struct imc_source *c = selected(imc, core->trace_scom, i);
+
+		t->last_cpmc[i] = c ? imc_thread_value(imc, cpu, c) : 0;
+	}
+	t->trace_armed = true;
+	arm(imc, cpu);
+}
+
+static void write_record(struct quipu_imc *imc, unsigned cpu, const struct quipu_interrupt *irq)
+{
+	struct imc_thread *t = &imc->thread[cpu];
+	const struct imc_core *core = &imc->core[imc->core_of[cpu]];
+	uint64_t base = t->ldbar & QUIPU_IMC_ADDRESS, at, word[QUIPU_TRACE_WORDS];
+	unsigned n = buffer_records(imc, core->trace_scom, base);
+	uint64_t tb = imc_tb(imc->now(imc->arg));
+
+	if (!n)
+		return;
+	if (tb <= t->trace_tb) /* the clock is told in ns, a record's time only grows */
+		tb = t->trace_tb + 1;
+	t->trace_tb = tb;
+	word[QUIPU_TRACE_TB1] = tb;
+	word[QUIPU_TRACE_IP] = irq->pc;
+	word[QUIPU_TRACE_VAL] = quipu_ibm_put(HV_PR, 0, 1) | irq->pid;
+	for (unsigned i = 0; i < 2; i++) {
+		const struct imc_source *s = selected(imc, core->trace_scom, i);
+		uint64_t v = s ? imc_thread_value(imc, cpu, s) : 0;
+
+		word[QUIPU_TRACE_CPMC1 + i] = v - t->last_cpmc[i];
+		t->last_cpmc[i] = v;
+	}
+	word[QUIPU_TRACE_CPMC3] = imc_signal(imc, cpu, QUIPU_SIGNAL_INSTRUCTIONS) - t->since_instructions;
+	word[QUIPU_TRACE_CPMC4] = imc_signal(imc, cpu, QUIPU_SIGNAL_CYCLES) - t->since_cycles;
+	word[QUIPU_TRACE_TB2] = tb & QUIPU_TRACE_TB_MASK;
+	at = base + (uint64_t)IMC_RECORD * (t->trace_index % n);
+	t->trace_count.written++;
+	t->trace_count.overwritten += imc_load(imc, at) != 0;
+	for (unsigned i = 0; i < QUIPU_TRACE_WORDS; i++)
+		imc_store(imc, at + 8 * i, word[i]);
+	t->trace_index = (t->trace_index + 1) % n;
+}
+
+void quipu_imc_interrupt(struct quipu_imc *imc, const struct quipu_interrupt *irq)
+{
+	struct imc_thread *t;
+
+	if (!(irq->slots & bits_one(IMC_SLOT_TRACE)) || irq->cpu >= imc->machine->ncpus)
+		return;
+	t = &imc->thread[irq->cpu];
+	if (!t->trace_armed)
+		return;
+	write_record(imc, irq->cpu, irq);
+	t->trace_wraps++;
+	arm(imc, irq->cpu);
+}
+
+void quipu_imc_trace_counts(const struct quipu_imc *imc, unsigned cpu, struct quipu_imc_trace_count *out)
+{
+	*out = imc->thread[cpu].trace_count;
+}
