@@ -66,7 +66,7 @@ struct quipu_pmu_event {
 	const char *unavailable; /* NULL: can be counted; else why not on this machine, as it runs now */
 };
 
-/* Further files of the PMU's sysfs directory, for example {"caps/max_precise", "0"}. */
+/* Further files of the PMU's sysfs directory, for example {"caps/max_precise", "0"}; a path with / in front is a whole one. */
 struct quipu_pmu_file {
 	const char *path;
 	const char *text;

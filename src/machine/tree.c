@@ -163,7 +163,7 @@ static void put_pmu(struct tree_builder *b, const struct quipu_core_config *conf
 {
 	struct tree_dir dir = tree_dir(DEVICES "/%s", pmu->name),
 			formats = tree_dir("%s/format", dir.path);
-	struct tree_dir devices = tree_dir("/sys/devices");
+	struct tree_dir devices = tree_dir("/sys/devices"), root = tree_dir("%s", "");
 	unsigned mux = config->mux_interval_ms ? config->mux_interval_ms
 					       : 1000 / (config->hz ? config->hz : 250);
 
@@ -177,12 +177,14 @@ static void put_pmu(struct tree_builder *b, const struct quipu_core_config *conf
 	for (const struct quipu_pmu_format *f = pmu->formats; f && f->name; f++)
 		tree_put(b, &formats, f->name, "%s", f->spec);
 	put_events(b, &dir, pmu->events);
-	for (const struct quipu_pmu_file *f = pmu->files; f && f->path; f++)
-		tree_put(b, &dir, f->path, "%s", f->text);
+	for (const struct quipu_pmu_file *f = pmu->files; f && f->path; f++) {
+		bool whole = f->path[0] == '/';
+
+		tree_put(b, whole ? &root : &dir, f->path + whole, "%s", f->text);
+	}
 }
 
-static void put_sysctls(struct tree_builder *b, const struct quipu_machine *m,
-			const struct quipu_core_config *c)
+static void put_sysctls(struct tree_builder *b, const struct quipu_core_config *c)
 {
 	struct tree_dir dir = tree_dir("/proc/sys/kernel");
 
@@ -193,8 +195,6 @@ static void put_sysctls(struct tree_builder *b, const struct quipu_machine *m,
 	tree_put(b, &dir, "perf_cpu_time_max_percent", "25");
 	tree_put(b, &dir, "perf_event_max_stack", "%u", c->max_stack ? c->max_stack : 127);
 	tree_put(b, &dir, "perf_event_max_contexts_per_stack", "8");
-	if (m->isa == QUIPU_ISA_RISCV64 && quipu_machine_find(m, "riscv,pmu") >= 0)
-		tree_put(b, &dir, "perf_user_access", "1");
 }
 
 static int by_path(const void *a, const void *b)
@@ -214,7 +214,7 @@ struct quipu_tree *quipu_tree_new(const struct quipu_machine *m, const struct qu
 	pmus = quipu_core_pmus(core, &n);
 	for (size_t i = 0; i < n; i++)
 		put_pmu(&b, quipu_core_configuration(core), pmus[i]);
-	put_sysctls(&b, m, quipu_core_configuration(core));
+	put_sysctls(&b, quipu_core_configuration(core));
 	tree_cpus(&b, m);
 	tree_nodes(&b, m);
 	tree_cpuinfo(&b, m);

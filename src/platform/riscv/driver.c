@@ -290,7 +290,7 @@ static int sbi_event_init(struct quipu_pmu *pmu, struct quipu_event *e)
 	}
 	hw->config = data;
 	hw->event_base = event;
-	hw->config_base = 0;
+	hw->config_base = d->user_access; /* as it is at the open */
 	hw->idx = -1;
 	hw->reload.max_left = width_mask(d, hw) >> 1;
 	if (!attr->sample_period) {
@@ -450,13 +450,32 @@ static bool useless(const struct sbi_driver *d, const struct quipu_event *e, uns
 	return d->env.filtering && i < 3 && quipu_event_attr(e)->sample_period;
 }
 
+/*
+ * perf_user_access 2: programs read cycle and instret by themselves, so the generic events must be on
+ * them. 0: no such rule.
+ */
+static uint64_t forced_counter(const struct sbi_driver *d, const struct quipu_event *e)
+{
+	const struct quipu_attr *attr = quipu_event_attr(e);
+
+	if (d->env.kernel < 612 || quipu_event_hw((struct quipu_event *)e)->config_base != 2 ||
+	    attr->type != PERF_TYPE_HARDWARE)
+		return 0;
+	if (attr->config == PERF_COUNT_HW_CPU_CYCLES)
+		return bits_one(0);
+	return attr->config == PERF_COUNT_HW_INSTRUCTIONS ? bits_one(2) : 0;
+}
+
 static int choose_counter(struct sbi_driver *d, unsigned cpu, struct quipu_event *e)
 {
 	struct quipu_hw_event *hw = quipu_event_hw(e);
 	struct sbi_cpu *c = &d->cpus[cpu];
+	uint64_t forced = forced_counter(d, e);
 	struct quipu_sbiret r =
-		ecall(d, cpu, QUIPU_SBI_PMU_COUNTER_CONFIG_MATCHING, 0, d->valid,
-		      filter_flags(d, quipu_event_attr(e)), hw->event_base, hw->config);
+		ecall(d, cpu, QUIPU_SBI_PMU_COUNTER_CONFIG_MATCHING, 0, forced ? forced : d->valid,
+		      filter_flags(d, quipu_event_attr(e)) |
+			      (forced ? QUIPU_SBI_CFG_SKIP_MATCH : 0),
+		      hw->event_base, hw->config);
 
 	if (r.error) {
 		tell_refused(d, e);
@@ -778,6 +797,12 @@ static const struct quipu_pmu_format formats_601[] = {
 	{NULL, NULL},
 };
 
+/* Linux 6.1 has no such switch; the legacy driver has none at all. */
+static const struct quipu_pmu_file files_612[] = {
+	{"/proc/sys/kernel/perf_user_access", "1"},
+	{NULL, NULL},
+};
+
 static void describe_pmu(struct sbi_driver *d)
 {
 	d->pmu = (struct quipu_pmu){
@@ -790,6 +815,7 @@ static void describe_pmu(struct sbi_driver *d)
 		.driver = d,
 		.formats = d->env.kernel >= 612 ? formats_612 : formats_601,
 		.events = d->env.events,
+		.files = d->env.kernel >= 612 ? files_612 : NULL,
 		.event_init = sbi_event_init,
 		.add = sbi_add,
 		.del = sbi_del,

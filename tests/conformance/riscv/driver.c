@@ -637,13 +637,26 @@ static void hotplug_stops_and_resets(void **state)
 
 static void user_access_follows_the_sysctl(void **state)
 {
+	struct quipu_event *old, *cycles, *instructions, *second = NULL;
 	struct bench b;
 
 	(void)state;
 	bench_open(&b, &hart16, NULL);
+	old = event(&b, (struct quipu_attr){HW(1)}, NULL);
 	assert_int_equal(csr(&b, 0, QUIPU_CSR_SCOUNTEREN), 2);
 	assert_int_equal(sbi_driver_user_access(riscv_room_sbi(b.room), 2), 0);
 	assert_int_equal(csr(&b, 0, QUIPU_CSR_SCOUNTEREN), 7);
+	/* Generic cycles and instructions that are opened now are where a program reads them. */
+	cycles = event(&b, (struct quipu_attr){HW(0)}, NULL);
+	instructions = event(&b, (struct quipu_attr){HW(1)}, NULL);
+	assert_int_equal(quipu_event_hw(cycles)->idx, 0);
+	assert_int_equal(quipu_event_hw(instructions)->idx, 2);
+	assert_int_equal(quipu_event_hw(old)->idx, 3);
+	bench_feed(&b, INSN, 70, 0x10);
+	assert_int_equal(bench_value(instructions), 70);
+	assert_int_equal(bench_event(&b, &(struct quipu_attr){HW(1)}, NULL, &second), 0);
+	assert_int_equal(bench_value(second), 0); /* there is one counter 2 */
+	assert_int_equal(quipu_event_hw(second)->idx, -1);
 	assert_int_equal(sbi_driver_user_access(riscv_room_sbi(b.room), 0), 0);
 	assert_int_equal(csr(&b, 0, QUIPU_CSR_SCOUNTEREN), 2);
 	assert_int_equal(sbi_driver_user_access(riscv_room_sbi(b.room), 3), -EINVAL);
@@ -674,33 +687,64 @@ static void long_counts_lose_nothing(void **state)
 	bench_close(&b);
 }
 
-static void sysfs_shows_type_and_format(void **state)
+/* Everything in the tree below "cpu", and the sysctl of user access. */
+static void assert_sysfs(const struct tree *description, const char *golden)
 {
-	static const char cpu[] = "/sys/bus/event_source/devices/cpu";
-	const struct tree off = {.strings = {{"quipu,events-directory", "off"}}};
+	static const char cpu[] = "/sys/bus/event_source/devices/cpu/";
 	struct quipu_tree *t;
-	unsigned events = 0;
+	char *text = NULL;
+	size_t len = 0;
 	struct bench b;
+	FILE *f = open_memstream(&text, &len);
 
-	(void)state;
-	bench_open(&b, &off, NULL);
-	assert_null(b.pmu->events);
+	bench_open(&b, description, NULL);
 	t = quipu_tree_new(b.machine, b.core);
 	assert_non_null(t);
 	for (size_t i = 0; i < t->n; i++) {
-		const char *path = t->files[i].path;
-		const char *end = strstr(path, "/cpu/format/");
+		const struct quipu_tree_file *file = &t->files[i];
 
-		events += strstr(path, "/cpu/events/") != NULL;
-		if (end && !strcmp(end, "/cpu/format/event"))
-			assert_string_equal(t->files[i].text, "config:0-47\n");
-		if (end && !strcmp(end, "/cpu/format/firmware"))
-			assert_string_equal(t->files[i].text, "config:62-63\n");
+		if (!strncmp(file->path, cpu, strlen(cpu)))
+			fprintf(f, "%s%s %s%s", file->path + strlen(cpu), file->link ? " ->" : ":",
+				file->text, file->link || !*file->text ? "\n" : "");
+		else if (strstr(file->path, "user_access"))
+			fprintf(f, "%s: %s", file->path, file->text);
 	}
-	assert_int_equal(events, 0);
-	assert_non_null(quipu_tree_text(t, cpu) ? cpu : "link");
+	fclose(f);
+	assert_string_equal(text, golden);
+	free(text);
 	quipu_tree_free(t);
 	bench_close(&b);
+}
+
+static void sysfs_is_that_of_the_driver(void **state)
+{
+	static const struct tree off = {.strings = {{"quipu,events-directory", "off"}}};
+	static const struct tree no_node = {.pmu = "",
+					    .strings = {{"quipu,events-directory", "off"}}};
+	static const struct tree kernel_601 = {
+		.strings = {{"quipu,events-directory", "off"}, {"quipu,kernel", "6.1"}}};
+	static const struct tree legacy = {.pmu = "riscv,base-pmu", .legacy_node = true};
+	static const char sbi[] = "/proc/sys/kernel/perf_user_access: 1\n"
+				  "format/event: config:0-47\n"
+				  "format/firmware: config:62-63\n"
+				  "perf_event_mux_interval_ms: 4\n"
+				  "subsystem -> ../../../event_source\n"
+				  "type: 4\n"
+				  "uevent: \n";
+
+	(void)state;
+	assert_sysfs(&off, sbi);
+	assert_sysfs(&no_node, sbi);
+	assert_sysfs(&kernel_601, "format/event: config:0-47\n"
+				  "format/firmware: config:63\n"
+				  "perf_event_mux_interval_ms: 4\n"
+				  "subsystem -> ../../../event_source\n"
+				  "type: 4\n"
+				  "uevent: \n");
+	assert_sysfs(&legacy, "perf_event_mux_interval_ms: 4\n"
+			      "subsystem -> ../../../event_source\n"
+			      "type: 4\n"
+			      "uevent: \n");
 }
 
 static const struct quipu_pmu_event *named(const struct quipu_pmu *pmu, const char *name)
@@ -934,7 +978,7 @@ static const struct CMUnitTest tests[] = {
 	TEST("P19 hotplug", hotplug_stops_and_resets),
 	TEST("P20 perf_user_access", user_access_follows_the_sysctl),
 	TEST("P21, P22 long counts", long_counts_lose_nothing),
-	TEST("P23 sysfs", sysfs_shows_type_and_format),
+	TEST("P23 sysfs, byte for byte", sysfs_is_that_of_the_driver),
 	TEST("events without a model are refused and told", missing_models_are_refused_and_told),
 	TEST("L1, L6, L12 two counters, no third", legacy_counts_both),
 	TEST("L7 no filter", legacy_counts_every_level),
