@@ -154,7 +154,10 @@ static void free_environment(char **copy)
 	free(copy);
 }
 
-static int set_environment(const char *preload, const char *sysfs)
+/* libpfm asks the processor itself unless it is told; the codes of a modelled core PMU are those of this one. */
+static const char *const libpfm_pmu[QUIPU_ISAS] = {[QUIPU_ISA_X86_64] = "skl"};
+
+static int set_environment(const char *preload, const char *sysfs, const char *pfm)
 {
 	const char *others = getenv("LD_PRELOAD");
 	char *list = NULL, pid[16];
@@ -164,14 +167,14 @@ static int set_environment(const char *preload, const char *sysfs)
 	if (asprintf(&list, "%s%s%s", preload, others && *others ? ":" : "", others ? others : "") < 0)
 		return -1;
 	rc = setenv("LD_PRELOAD", list, 1) || setenv(GATE_ENV, pid, 1) ||
-	     (sysfs && (setenv("SYSFS_PATH", sysfs, 1)));
+	     (sysfs && setenv("SYSFS_PATH", sysfs, 1)) || (pfm && setenv("LIBPFM_FORCE_PMU", pfm, 0));
 	free(list);
 	return rc;
 }
 
 /* ---- the client ---- */
 
-static pid_t start_client(const struct options *o, const char *preload, const char *sysfs)
+static pid_t start_client(const struct options *o, const char *preload, const char *sysfs, const char *pfm)
 {
 	pid_t pid = fork();
 	sigset_t none;
@@ -182,7 +185,7 @@ static pid_t start_client(const struct options *o, const char *preload, const ch
 	sigprocmask(SIG_SETMASK, &none, NULL);
 	signal(SIGINT, SIG_DFL);
 	signal(SIGTERM, SIG_DFL);
-	if (!set_environment(preload, sysfs))
+	if (!set_environment(preload, sysfs, pfm))
 		execvp(o->argv[0], o->argv);
 	cli_error("%s: %s", o->argv[0], strerror(errno));
 	_exit(errno == ENOENT ? 127 : 126);
@@ -203,6 +206,7 @@ static void catch_signals(void)
 
 struct place {
 	bool namespace, user; /* of our own; a user namespace */
+	bool outer_root;
 	char sysfs[PATH_MAX]; /* SYSFS_PATH without a namespace */
 	char root[PATH_MAX];  /* to be removed */
 };
@@ -234,6 +238,7 @@ static int serve(const struct options *o, struct run *run, struct gate *gate, co
 		.environment = before,
 		.in_user_namespace = place->user,
 		.verbose = o->run.verbose,
+		.root = place->outer_root,
 	};
 	int status = 0, rc = gate_attach(gate, run->system, &config);
 	pid_t pid;
@@ -246,7 +251,7 @@ static int serve(const struct options *o, struct run *run, struct gate *gate, co
 		rc = cli_error("preload library %s: %s; build or install quipu again", preload ? preload : "", strerror(errno));
 		goto out;
 	}
-	pid = start_client(o, preload, place->sysfs[0] ? place->sysfs : NULL);
+	pid = start_client(o, preload, place->sysfs[0] ? place->sysfs : NULL, libpfm_pmu[run->machine->isa]);
 	if (pid < 0) {
 		rc = cli_error("cannot start %s: %s", o->argv[0], strerror(errno));
 		goto out;
@@ -270,6 +275,7 @@ int cmd_exec(int argc, char **argv)
 
 	if (rc)
 		return rc < 0 ? 0 : rc;
+	place.outer_root = geteuid() == 0;
 	if (!o.no_ns) {
 		rc = tree_unshare(&place.user);
 		place.namespace = !rc;

@@ -48,6 +48,7 @@
 	}
 
 REAL(ssize_t, read, (int fd, void *buf, size_t n), (fd, buf, n))
+REAL(ssize_t, write, (int fd, const void *buf, size_t n), (fd, buf, n))
 REAL(ssize_t, readv, (int fd, const struct iovec *v, int n), (fd, v, n))
 REAL(int, close, (int fd), (fd))
 REAL(int, dup2, (int a, int b), (a, b))
@@ -475,6 +476,15 @@ EXPORT ssize_t read(int fd, void *buf, size_t n)
 	uint64_t id = event_of(fd, &cell);
 
 	return id ? read_event(id, cell, buf, n) : real_read(fd, buf, n);
+}
+
+/* An event cannot be written; its socket could. */
+EXPORT ssize_t write(int fd, const void *buf, size_t n)
+{
+	if (!event_of(fd, NULL))
+		return real_write(fd, buf, n);
+	errno = EINVAL;
+	return -1;
 }
 
 EXPORT ssize_t __read_chk(int fd, void *buf, size_t n, size_t room);

@@ -1,0 +1,558 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * What a client sees of an event's descriptor, with software events alone, so that the host's kernel can be asked the
+ * same: perf ABI sheet D6, the cases of the descriptor layer. Run it plainly and under `quipu exec`: TAP, the same
+ * answers. A case that this host refuses (paranoid) is skipped there.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/perf_event.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/uio.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#define PAGE 4096u
+
+static int number, failed;
+static char why[256];
+
+static bool wrong(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+static bool wrong(const char *fmt, ...)
+{
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(why, sizeof(why), fmt, ap);
+	va_end(ap);
+	return false;
+}
+
+static int sys_open(struct perf_event_attr *a, pid_t pid, int cpu, int group, unsigned long flags)
+{
+	return (int)syscall(SYS_perf_event_open, a, pid, cpu, group, flags);
+}
+
+static struct perf_event_attr clock_attr(void)
+{
+	return (struct perf_event_attr){
+		.type = PERF_TYPE_SOFTWARE,
+		.size = sizeof(struct perf_event_attr),
+		.config = PERF_COUNT_SW_TASK_CLOCK,
+		.exclude_kernel = 1,
+		.exclude_hv = 1,
+	};
+}
+
+static int open_clock(void)
+{
+	struct perf_event_attr a = clock_attr();
+
+	return sys_open(&a, 0, -1, -1, 0);
+}
+
+static void burn(unsigned ms)
+{
+	struct timespec from, now;
+
+	clock_gettime(CLOCK_MONOTONIC, &from);
+	do
+		clock_gettime(CLOCK_MONOTONIC, &now);
+	while ((now.tv_sec - from.tv_sec) * 1000 + (now.tv_nsec - from.tv_nsec) / 1000000 < ms);
+}
+
+static bool fails_with(long rc, int err, const char *what)
+{
+	return (rc == -1 && errno == err) || wrong("%s: %ld %s, want %s", what, rc, strerrorname_np(errno), strerrorname_np(err));
+}
+
+/* ---- open ---- */
+
+static bool lowest_number(void)
+{
+	int a = dup(0), b, fd;
+
+	b = dup(0);
+	close(a);
+	fd = open_clock();
+	close(b);
+	close(fd);
+	return fd == a || wrong("descriptor %d, the lowest free was %d", fd, a);
+}
+
+static bool no_descriptor_left(void)
+{
+	struct rlimit old, none;
+	int top = dup(0), fd, err;
+
+	getrlimit(RLIMIT_NOFILE, &old);
+	none = old;
+	none.rlim_cur = (rlim_t)top;
+	close(top);
+	setrlimit(RLIMIT_NOFILE, &none);
+	fd = open_clock();
+	err = errno;
+	setrlimit(RLIMIT_NOFILE, &old);
+	errno = err;
+	return fails_with(fd, EMFILE, "open");
+}
+
+static bool cloexec(void)
+{
+	struct perf_event_attr a = clock_attr();
+	int with = sys_open(&a, 0, -1, -1, PERF_FLAG_FD_CLOEXEC), without = sys_open(&a, 0, -1, -1, 0);
+	bool ok = fcntl(with, F_GETFD) == FD_CLOEXEC && !fcntl(without, F_GETFD);
+
+	close(with);
+	close(without);
+	return ok || wrong("F_GETFD");
+}
+
+static bool bad_pointers(void)
+{
+	uint64_t *nowhere = mmap(NULL, PAGE, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	int fd = open_clock();
+	bool ok = fails_with(sys_open((void *)nowhere, 0, -1, -1, 0), EFAULT, "attr") &&
+		  fails_with(ioctl(fd, PERF_EVENT_IOC_ID, NULL), EFAULT, "ID") &&
+		  fails_with(read(fd, nowhere, 64), EFAULT, "read");
+
+	close(fd);
+	munmap(nowhere, PAGE);
+	return ok;
+}
+
+static bool size_back(void)
+{
+	struct perf_event_attr a = clock_attr();
+
+	a.size = 63;
+	return fails_with(sys_open(&a, 0, -1, -1, 0), E2BIG, "size 63") && (a.size >= 128 || wrong("size %u written back", a.size));
+}
+
+static bool groups_of_others(void)
+{
+	struct perf_event_attr a = clock_attr();
+
+	return fails_with(sys_open(&a, 0, -1, 0, 0), EBADF, "group 0") && fails_with(sys_open(&a, 0, -1, 99, 0), EBADF, "group 99") &&
+	       fails_with(sys_open(&a, 0, -1, -2, 0), EBADF, "group -2");
+}
+
+/* ---- read, ioctl ---- */
+
+static bool no_partial_read(void)
+{
+	struct perf_event_attr a = clock_attr();
+	uint64_t v[8];
+	bool ok;
+	int fd;
+
+	a.read_format = PERF_FORMAT_TOTAL_TIME_ENABLED | PERF_FORMAT_TOTAL_TIME_RUNNING | PERF_FORMAT_ID;
+	fd = sys_open(&a, 0, -1, -1, 0);
+	ok = fails_with(read(fd, v, 24), ENOSPC, "short read") && (read(fd, v, sizeof(v)) == 32 || wrong("long read"));
+	close(fd);
+	return ok;
+}
+
+static bool stands_when_disabled(void)
+{
+	int fd = open_clock();
+	uint64_t a = 0, b = 0, c = 0;
+
+	burn(20);
+	ioctl(fd, PERF_EVENT_IOC_DISABLE, 0);
+	if (read(fd, &a, 8) != 8 || read(fd, &b, 8) != 8)
+		return wrong("read");
+	ioctl(fd, PERF_EVENT_IOC_ENABLE, 0);
+	burn(20);
+	if (read(fd, &c, 8) != 8)
+		return wrong("read");
+	close(fd);
+	return (a && a == b && c > b) || wrong("%llu %llu %llu", (unsigned long long)a, (unsigned long long)b, (unsigned long long)c);
+}
+
+static bool not_a_file(void)
+{
+	int fd = open_clock();
+	bool ok = fails_with(lseek(fd, 0, SEEK_SET), ESPIPE, "lseek") && fails_with(write(fd, "x", 1), EINVAL, "write") &&
+		  fails_with(ioctl(fd, 0x240c), ENOTTY, "unknown ioctl");
+
+	close(fd);
+	return ok;
+}
+
+static bool after_dup(void)
+{
+	int fd = open_clock(), copy = dup(fd), other = dup2(fd, copy + 7);
+	uint64_t id = 0, id2 = 1, id3 = 2;
+
+	ioctl(fd, PERF_EVENT_IOC_ID, &id);
+	close(fd);
+	ioctl(copy, PERF_EVENT_IOC_ID, &id2);
+	ioctl(other, PERF_EVENT_IOC_ID, &id3);
+	close(copy);
+	close(other);
+	return (id && id == id2 && id == id3) || wrong("ids differ");
+}
+
+static bool sent_to_another(void)
+{
+	union {
+		char bytes[CMSG_SPACE(sizeof(int))];
+		struct cmsghdr align;
+	} control = {0};
+	struct iovec iov = {.iov_base = (char[1]){0}, .iov_len = 1};
+	struct msghdr m = {.msg_iov = &iov, .msg_iovlen = 1, .msg_control = control.bytes, .msg_controllen = sizeof(control.bytes)};
+	int pair[2], fd = open_clock(), status;
+	struct cmsghdr *h = CMSG_FIRSTHDR(&m);
+
+	socketpair(AF_UNIX, SOCK_STREAM, 0, pair);
+	if (!fork()) {
+		uint64_t v = 0;
+		int got;
+
+		close(fd);
+		close(pair[0]);
+		if (recvmsg(pair[1], &m, 0) != 1)
+			_exit(1);
+		memcpy(&got, CMSG_DATA(CMSG_FIRSTHDR(&m)), sizeof(got));
+		_exit(read(got, &v, 8) == 8 && !ioctl(got, PERF_EVENT_IOC_DISABLE, 0) ? 0 : 2);
+	}
+	h->cmsg_level = SOL_SOCKET;
+	h->cmsg_type = SCM_RIGHTS;
+	h->cmsg_len = CMSG_LEN(sizeof(int));
+	memcpy(CMSG_DATA(h), &fd, sizeof(fd));
+	sendmsg(pair[0], &m, 0);
+	close(fd);
+	close(pair[0]);
+	close(pair[1]);
+	wait(&status);
+	return !status || wrong("the receiver ended with %#x", status);
+}
+
+static bool over_fork_and_exec(void)
+{
+	int fd = open_clock(), status;
+	char text[16];
+
+	if (!fork()) {
+		uint64_t v;
+
+		_exit(read(fd, &v, 8) == 8 ? 0 : 1);
+	}
+	wait(&status);
+	if (status)
+		return wrong("the child cannot read it");
+	if (!fork()) {
+		snprintf(text, sizeof(text), "%d", fd);
+		execl("/proc/self/exe", "descriptor", text, NULL);
+		_exit(9);
+	}
+	wait(&status);
+	close(fd);
+	return !status || wrong("the program that inherits it: %#x", status);
+}
+
+/* ---- tasks ---- */
+
+static bool of_another_task(void)
+{
+	struct perf_event_attr a = clock_attr();
+	int go[2], status, fd;
+	uint64_t v = 0;
+	struct pollfd p;
+	pid_t child;
+	void *ring;
+
+	if (pipe(go))
+		return wrong("pipe");
+	child = fork();
+	if (!child) {
+		char c;
+
+		if (read(go[0], &c, 1) == 1)
+			burn(10);
+		_exit(0);
+	}
+	a.disabled = 0;
+	fd = sys_open(&a, child, -1, -1, 0);
+	if (fd < 0)
+		return wrong("open: %s", strerror(errno));
+	ring = mmap(NULL, 2 * PAGE, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	p = (struct pollfd){.fd = fd, .events = POLLIN};
+	if (poll(&p, 1, 0))
+		return wrong("poll while it lives: %#x", p.revents);
+	if (write(go[1], "g", 1) != 1 || waitpid(child, &status, 0) != child)
+		return wrong("wait");
+	if (poll(&p, 1, 2000) != 1 || p.revents != POLLHUP)
+		return wrong("poll after its end: %#x", p.revents);
+	if (read(fd, &v, 8) != 8)
+		return wrong("read after its end");
+	munmap(ring, 2 * PAGE);
+	close(fd);
+	close(go[0]);
+	close(go[1]);
+	return true;
+}
+
+static bool nobody(void)
+{
+	struct perf_event_attr a = clock_attr();
+
+	return fails_with(sys_open(&a, 4194303, -1, -1, 0), ESRCH, "pid 4194303");
+}
+
+static bool own_events_by_prctl(void)
+{
+	int fd = open_clock();
+	uint64_t a = 0, b = 0, c = 0;
+
+	if (prctl(PR_TASK_PERF_EVENTS_DISABLE) || read(fd, &a, 8) != 8)
+		return wrong("disable");
+	burn(10);
+	if (read(fd, &b, 8) != 8 || prctl(PR_TASK_PERF_EVENTS_ENABLE))
+		return wrong("enable");
+	burn(20);
+	if (read(fd, &c, 8) != 8)
+		return wrong("read");
+	close(fd);
+	return (a == b && c > b) || wrong("%llu %llu %llu", (unsigned long long)a, (unsigned long long)b, (unsigned long long)c);
+}
+
+/* ---- mappings, poll ---- */
+
+static bool map_rules(void)
+{
+	int fd = open_clock();
+	char *m = mmap(NULL, 4 * PAGE, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	bool ok = fails_with((long)m, EINVAL, "1+3 pages");
+
+	ok = ok && fails_with((long)mmap(NULL, 2 * PAGE, PROT_READ, MAP_PRIVATE, fd, 0), EINVAL, "MAP_PRIVATE");
+	m = ok ? mmap(NULL, 9 * PAGE, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0) : MAP_FAILED;
+	if (ok && m == MAP_FAILED)
+		ok = wrong("1+8 pages: %s", strerror(errno));
+	ok = ok && fails_with((long)mmap(NULL, 5 * PAGE, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0), EINVAL, "another size");
+	ok = ok && fails_with(munmap(m + PAGE, PAGE), EINVAL, "munmap of a part");
+	ok = ok && (!munmap(m, 9 * PAGE) || wrong("munmap"));
+	close(fd);
+	return ok;
+}
+
+static bool control_page(void)
+{
+	int fd = open_clock();
+	struct perf_event_mmap_page *p = mmap(NULL, 9 * PAGE, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	bool ok = p != MAP_FAILED && p->size >= 96 && p->data_offset == PAGE && p->data_size == 8 * PAGE && !p->version;
+
+	if (p != MAP_FAILED)
+		munmap(p, 9 * PAGE);
+	close(fd);
+	return ok || wrong("constants of the control page");
+}
+
+static bool poll_without_ring(void)
+{
+	struct pollfd p = {.fd = open_clock(), .events = POLLIN};
+	int n = poll(&p, 1, 0);
+
+	close(p.fd);
+	return (n == 1 && p.revents == POLLHUP) || wrong("%d %#x", n, p.revents);
+}
+
+static bool not_over_fork(void)
+{
+	int fd = open_clock(), status;
+	char *m = mmap(NULL, 2 * PAGE, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	unsigned char there;
+
+	if (!fork())
+		_exit(mincore(m, PAGE, &there) == -1 && errno == ENOMEM ? 0 : 1);
+	wait(&status);
+	munmap(m, 2 * PAGE);
+	close(fd);
+	return !status || wrong("the child has the mapping");
+}
+
+static bool outputs(void)
+{
+	int a = open_clock(), b = open_clock();
+	char *m;
+	bool ok = fails_with(ioctl(b, PERF_EVENT_IOC_SET_OUTPUT, a), EINVAL, "target without buffer") &&
+		  fails_with(ioctl(b, PERF_EVENT_IOC_SET_OUTPUT, 0), EBADF, "target that is no event");
+
+	m = mmap(NULL, 2 * PAGE, PROT_READ | PROT_WRITE, MAP_SHARED, a, 0);
+	ok = ok && (!ioctl(b, PERF_EVENT_IOC_SET_OUTPUT, a) || wrong("SET_OUTPUT"));
+	ok = ok && (!ioctl(b, PERF_EVENT_IOC_SET_OUTPUT, -1L) || wrong("detach"));
+	munmap(m, 2 * PAGE);
+	close(a);
+	close(b);
+	return ok;
+}
+
+static bool after_close(void)
+{
+	int fd = open_clock();
+	struct perf_event_mmap_page *p = mmap(NULL, 2 * PAGE, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+
+	close(fd);
+	return (p != MAP_FAILED && p->data_size == PAGE && !munmap(p, 2 * PAGE)) || wrong("a mapping outlives its descriptor");
+}
+
+/* ---- overflow ---- */
+
+static volatile sig_atomic_t overflows, last_fd, last_code;
+static volatile long last_band;
+
+static void on_overflow(int sig, siginfo_t *info, void *context)
+{
+	(void)sig;
+	(void)context;
+	overflows++;
+	last_fd = info->si_fd;
+	last_code = info->si_code;
+	last_band = info->si_band;
+}
+
+static int open_sampling(uint64_t period)
+{
+	struct perf_event_attr a = clock_attr();
+
+	a.sample_period = period;
+	a.sample_type = PERF_SAMPLE_IP;
+	a.wakeup_events = 1;
+	a.disabled = 1;
+	return sys_open(&a, 0, -1, -1, 0);
+}
+
+static bool signal_per_overflow(void)
+{
+	struct sigaction sa = {.sa_sigaction = on_overflow, .sa_flags = SA_SIGINFO};
+	struct f_owner_ex owner = {.type = F_OWNER_TID, .pid = (pid_t)syscall(SYS_gettid)};
+	int fd = open_sampling(2000000);
+	void *m = mmap(NULL, 9 * PAGE, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+
+	sigaction(SIGRTMIN + 2, &sa, NULL);
+	overflows = 0;
+	fcntl(fd, F_SETFL, O_RDWR | O_NONBLOCK | O_ASYNC);
+	fcntl(fd, F_SETOWN_EX, &owner);
+	fcntl(fd, F_SETSIG, SIGRTMIN + 2);
+	ioctl(fd, PERF_EVENT_IOC_ENABLE, 0);
+	burn(100);
+	ioctl(fd, PERF_EVENT_IOC_DISABLE, 0);
+	munmap(m, 9 * PAGE);
+	close(fd);
+	if (overflows < 5 || overflows > 60)
+		return wrong("%d signals in 100 ms of period 2 ms", (int)overflows);
+	if (last_fd != fd || last_code != POLL_IN || !(last_band & POLLIN))
+		return wrong("si_fd %d (%d), si_code %d, si_band %#lx", (int)last_fd, fd, (int)last_code, last_band);
+	return true;
+}
+
+static bool refresh_runs_out(void)
+{
+	struct sigaction sa = {.sa_sigaction = on_overflow, .sa_flags = SA_SIGINFO};
+	struct f_owner_ex owner = {.type = F_OWNER_TID, .pid = (pid_t)syscall(SYS_gettid)};
+	int fd = open_sampling(2000000), counting = open_clock();
+	void *m = mmap(NULL, 9 * PAGE, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	bool ok = fails_with(ioctl(counting, PERF_EVENT_IOC_REFRESH, 1), EINVAL, "REFRESH of a counting event");
+
+	sigaction(SIGRTMIN + 2, &sa, NULL);
+	overflows = 0;
+	fcntl(fd, F_SETFL, O_RDWR | O_NONBLOCK | O_ASYNC);
+	fcntl(fd, F_SETOWN_EX, &owner);
+	fcntl(fd, F_SETSIG, SIGRTMIN + 2);
+	ioctl(fd, PERF_EVENT_IOC_REFRESH, 3);
+	burn(150);
+	munmap(m, 9 * PAGE);
+	close(fd);
+	close(counting);
+	return ok && (overflows == 3 || wrong("%d signals after REFRESH(3)", (int)overflows));
+}
+
+static bool wake_once(void)
+{
+	struct pollfd p = {.fd = open_sampling(5000000), .events = POLLIN};
+	void *m = mmap(NULL, 9 * PAGE, PROT_READ | PROT_WRITE, MAP_SHARED, p.fd, 0);
+	int first, second;
+
+	ioctl(p.fd, PERF_EVENT_IOC_ENABLE, 0);
+	burn(30);
+	ioctl(p.fd, PERF_EVENT_IOC_DISABLE, 0);
+	first = poll(&p, 1, 0) == 1 ? p.revents : 0;
+	second = poll(&p, 1, 0);
+	munmap(m, 9 * PAGE);
+	close(p.fd);
+	return ((first & POLLIN) && !second) || wrong("first %#x, then %d", first, second);
+}
+
+static const struct {
+	const char *name;
+	bool (*fn)(void);
+} tests[] = {
+	{"the descriptor has the lowest free number", lowest_number},
+	{"no descriptor left is EMFILE", no_descriptor_left},
+	{"FD_CLOEXEC shows in F_GETFD", cloexec},
+	{"bad pointers are EFAULT", bad_pointers},
+	{"a wrong size is E2BIG and the right one is written back", size_back},
+	{"a group that is no event is EBADF", groups_of_others},
+	{"a short buffer is ENOSPC, a long one is not filled", no_partial_read},
+	{"a disabled event stands still", stands_when_disabled},
+	{"lseek, write and unknown ioctls are refused", not_a_file},
+	{"copies of the descriptor are the same event", after_dup},
+	{"a descriptor passed by message is read and controlled by the receiver", sent_to_another},
+	{"a descriptor is inherited over fork and exec", over_fork_and_exec},
+	{"an event of another task hangs up at its end and stays readable", of_another_task},
+	{"a task that is not there is ESRCH", nobody},
+	{"prctl switches one's own events", own_events_by_prctl},
+	{"mappings: sizes, sharing, parts", map_rules},
+	{"the control page's constants", control_page},
+	{"poll without a buffer is POLLHUP", poll_without_ring},
+	{"a mapping is not inherited", not_over_fork},
+	{"SET_OUTPUT: refusals, attach and detach", outputs},
+	{"a mapping outlives its descriptor", after_close},
+	{"O_ASYNC: a signal for each overflow, with its descriptor", signal_per_overflow},
+	{"REFRESH(3): three overflows and no more", refresh_runs_out},
+	{"poll tells of a wake-up once", wake_once},
+};
+
+int main(int argc, char **argv)
+{
+	size_t n = sizeof(tests) / sizeof(tests[0]);
+	int fd;
+
+	if (argc == 2) { /* the program that inherits a descriptor */
+		uint64_t v;
+
+		return read(atoi(argv[1]), &v, 8) == 8 ? 0 : 1;
+	}
+	fd = open_clock();
+	if (fd < 0) {
+		printf("1..0 # SKIP perf_event_open: %s\n", strerror(errno));
+		return 0;
+	}
+	close(fd);
+	printf("1..%zu\n", n);
+	for (size_t i = 0; i < n; i++) {
+		bool ok = tests[i].fn();
+
+		printf("%sok %d - %s\n", ok ? "" : "not ", ++number, tests[i].name);
+		if (!ok)
+			printf("# %s\n", why);
+		failed += !ok;
+		fflush(stdout);
+	}
+	return failed != 0;
+}

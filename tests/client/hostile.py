@@ -1,0 +1,178 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""Clients that misbehave: the machine, its other clients and the programs go on, nothing leaks. perf ABI sheet D6 101."""
+import os
+import random
+import re
+import signal
+import socket
+import struct
+import subprocess
+import sys
+import time
+
+from harness import GUESTS, QUIPU, equal, main, test
+
+GUEST = os.path.join(GUESTS, "true.riscv64")
+DESCRIPTOR = os.environ["QUIPU_DESCRIPTOR"]
+OPS = 15
+
+# Runs inside: asks the machine for how it stands by looking at its descriptors.
+INSIDE = r"""
+import os, random, signal, socket, struct, subprocess, sys, time
+machine = int(os.environ["QUIPU_GATE"])
+def descriptors():
+    return len(os.listdir(f"/proc/{machine}/fd"))
+def dial():
+    s = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    s.connect(f"\0quipu/{machine}/gate")
+    return s
+def request(op, event=0, args=(), payload=b"", tid=0):
+    args = (list(args) + [0] * 6)[:6]
+    return struct.pack("<IIQ6Q", op, tid or os.getpid(), event, *[a & (1 << 64) - 1 for a in args]) + payload
+def count():
+    out = subprocess.run(["perf", "stat", "-x,", "-e", "instructions", GUEST], capture_output=True, text=True).stderr
+    return [l.split(",")[0] for l in out.splitlines() if "instructions" in l][0]
+def settle(want):
+    for _ in range(100):
+        if descriptors() <= want: return
+        time.sleep(0.05)
+    sys.exit(f"{descriptors()} descriptors, {want} before")
+"""
+
+
+def inside(work, code, timeout=120):
+    script = work.path("inside.py")
+    with open(script, "w", encoding="utf-8") as f:
+        f.write(f"GUEST = {GUEST!r}\nDESCRIPTOR = {DESCRIPTOR!r}\n" + INSIDE + code)
+    done = subprocess.run([QUIPU, "exec", "-m", "riscv", "--", sys.executable, script], capture_output=True, text=True,
+                          timeout=timeout, check=False)
+    equal(done.returncode, 0, done.stdout + done.stderr)
+    return done.stdout.split()
+
+
+@test("a client killed at any moment leaves nothing behind, and others count on")
+def killed(work):
+    got = inside(work, r"""
+first = count(); before = descriptors()
+for i in range(12):
+    p = subprocess.Popen(["perf", "record", "-q", "-a", "-o", "/dev/null", "-e", "cycles", "sleep", "5"],
+                         stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True)
+    time.sleep(0.02 * i)
+    os.killpg(p.pid, signal.SIGKILL); p.wait()
+settle(before)
+print(first, count())
+""")
+    equal(got[0], got[1], "counts before and after")
+
+
+@test("random requests: answers or a hang-up, and the machine goes on")
+def fuzz(work):
+    seed = int(os.environ.get("QUIPU_FUZZ_SEED", "1"))
+    seconds = float(os.environ.get("QUIPU_FUZZ_SECONDS", "5"))
+    got = inside(work, rf"""
+first = count(); before = descriptors(); random.seed({seed}); end = time.monotonic() + {seconds}; n = 0
+def word(): return random.choice([0, 1, 2, 8, 4096, 8192, (1 << 64) - 1, random.getrandbits(64), random.randrange(64)])
+def attr():
+    a = bytearray(struct.pack("<IIQQQQQ", random.choice([0, 1, 3, 4, 6, 9]), random.choice([0, 64, 128, 136]), word() & 15, word() & 0xffff,
+                              random.getrandbits(25), random.getrandbits(5), random.getrandbits(38) & random.getrandbits(38)).ljust(136, b"\0"))
+    for _ in range(random.choice([0, 0, 1, 3])): a[random.randrange(len(a))] = random.randrange(256)
+    return bytes(a)
+s = None; fds = []
+while time.monotonic() < end:
+    if not s or random.random() < 0.01:
+        if s: s.close()
+        s = dial(); s.settimeout(5)
+    op = random.choice([1, 2, 2, 2, 3, 4, 4, 5, 5, 6, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 99])
+    args = [word() for _ in range(6)]
+    if op == 1: args[0] = 1
+    if op == 2: args = [random.choice([0, os.getpid(), -1, 1 << 40]), random.choice([-1, 0, 1, 7, 8]), random.choice([0, random.randrange(60)]), random.randrange(16)]
+    if op == 5: args = [0x2400 + random.randrange(14), random.choice([0, 1, 3, word()])]
+    if op == 6: args = [random.choice([4096, 8192, 9 * 4096, 1 << 20, word()]), random.randrange(2), 0]
+    payload = attr() if op == 2 else os.urandom(random.choice([0, 8, 300])) if random.random() < 0.3 else b""
+    message = request(op, random.randrange(1, 80) if random.random() < 0.9 else word(), args, payload)
+    if random.random() < 0.01: message = message[:random.randrange(len(message))] or b"x"
+    try:
+        s.send(message)
+        answer, got, flags, address = socket.recv_fds(s, 70000, 4)
+        fds += got
+        if not answer: s.close(); s = None
+    except OSError:
+        s.close(); s = None
+    while len(fds) > 60: os.close(fds.pop(random.randrange(len(fds))))
+    n += 1
+if s: s.close()
+for f in fds: os.close(f)
+settle(before)
+print(first, count(), n)
+""", timeout=seconds + 120)
+    equal(got[0], got[1], "counts before and after")
+    assert int(got[2]) > 500, got
+
+
+@test("a client that scribbles over its control page loses its own records alone")
+def scribbler(work):
+    got = inside(work, r"""
+import mmap
+first = count(); s = dial(); s.send(request(1, args=[1])); s.recv(100)
+attr = struct.pack("<IIQQQQQ", 1, 128, 0, 100000, 1, 0, 0).ljust(128, b"\0")
+s.send(request(2, args=[0, -1, 0, 0], payload=attr)); answer, fds, f, a = socket.recv_fds(s, 100, 1)
+event = struct.unpack_from("<q2I4Q", answer)[3]
+s.send(request(6, event, [9 * 4096, 1])); answer, ring, f, a = socket.recv_fds(s, 100, 1)
+m = mmap.mmap(ring[0], 9 * 4096)
+for i in range(300):
+    m[:] = os.urandom(len(m)); s.send(request(5, event, [0x2400, 0])); s.recv(100)
+    sum(range(20000))
+    s.send(request(4, event, [8])); s.recv(100)
+print(first, count())
+""")
+    equal(got[0], got[1], "counts before and after")
+
+
+@test("a client that never takes its answers is let go")
+def deaf(work):
+    got = inside(work, r"""
+first = count(); before = descriptors(); s = dial(); s.setblocking(False)
+try:
+    for i in range(200000): s.send(request(1, args=[1]))
+except OSError: pass
+settle(before + 1)
+print(first, count())
+""")
+    equal(got[0], got[1], "counts before and after")
+
+
+@test("events beyond the descriptors' limit are refused by name, and freed again")
+def many(work):
+    inside(work, r"""
+before = descriptors(); s = dial(); fds = []
+attr = struct.pack("<IIQQQQQ", 1, 128, 9, 0, 0, 0, 1).ljust(128, b"\0")
+import resource
+resource.setrlimit(resource.RLIMIT_NOFILE, (4096, 4096)) if resource.getrlimit(resource.RLIMIT_NOFILE)[1] >= 4096 else None
+for i in range(3000):
+    s.send(request(2, args=[0, -1, 0, 0], payload=attr)); answer, got, f, a = socket.recv_fds(s, 100, 1)
+    fds += got
+    if struct.unpack_from("<q", answer)[0] < 0: break
+assert len(fds) > 500, len(fds)
+for f in fds: os.close(f)
+settle(before + 1)
+""")
+
+
+@test("the machine outlives the command's children, and ends with the last of them")
+def lingering(work):
+    start = time.monotonic()
+    subprocess.run([QUIPU, "exec", "--", "sh", "-c", "sleep 1 & exit 0"], check=True, timeout=30)
+    assert time.monotonic() - start >= 0.9, "it ended before its background job"
+
+
+@test("the machine killed: its clients and programs end by themselves")
+def machine_killed(work):
+    p = subprocess.Popen([QUIPU, "exec", "--", "perf", "stat", "-e", "cycles", "sleep", "1"], stdout=subprocess.DEVNULL,
+                         stderr=subprocess.PIPE, start_new_session=True)
+    time.sleep(0.4)
+    os.kill(p.pid, signal.SIGKILL)
+    p.stderr.read()  # ends when perf does
+    p.wait(timeout=20)
+
+
+main()
