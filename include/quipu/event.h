@@ -89,6 +89,11 @@ int quipu_core_set_sysctl(struct quipu_core *, const char *name, long value);
  */
 void quipu_core_reason(struct quipu_core *, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 const char *quipu_core_last_reason(const struct quipu_core *);
+/*
+ * quipu_core_perfmon - for event_init: has the caller of the open that is in progress CAP_PERFMON? True when the event
+ * is no caller's own (the clone of an inherited one).
+ */
+bool quipu_core_perfmon(const struct quipu_core *);
 
 /*
  * quipu_event_open - perf_event_open(2). @attr: the caller's bytes, of which @attr_len are readable (the size field
@@ -253,6 +258,13 @@ struct quipu_sample {
  * already called quipu_reload_set_period. Returns 1 when the driver must stop the event.
  */
 int quipu_event_overflow(struct quipu_event *, const struct quipu_sample *);
+
+/*
+ * quipu_event_sample - write a sample and nothing else: no accounting, throttling or event limit. For hardware that
+ * leaves its records in memory, which the driver delivers later. 0, or -ENOSPC: no buffer, or no room in it (then
+ * counted as lost).
+ */
+int quipu_event_sample(struct quipu_event *, const struct quipu_sample *);
 
 /* A raw record of the core's owner into the event's ring (side-band mirrored from elsewhere). 0 or -ENOSPC. */
 int quipu_event_output(struct quipu_event *, const void *record, size_t len);

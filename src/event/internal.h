@@ -224,6 +224,7 @@ struct quipu_core {
 	uint64_t tick_ns;
 	unsigned pending; /* events with pending_disable */
 	uint8_t *record;  /* RECORD_MAX bytes to build a record in */
+	const struct quipu_caller *caller; /* of the open in progress, else NULL */
 	char reason[512];
 };
 

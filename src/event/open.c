@@ -349,7 +349,9 @@ int quipu_event_open(struct quipu_core *core, const struct quipu_caller *who, co
 		group = NULL;
 	if (pid != -1 && !(flags & PERF_FLAG_PID_CGROUP))
 		task = quipu_task_find(core, pid);
+	core->caller = who;
 	e = event_alloc(core, &attr, cpu, task, group, NULL, &r);
+	core->caller = NULL;
 	if (!e)
 		return r;
 	e->owner = who->tid;
@@ -453,6 +455,11 @@ int quipu_event_state(const struct quipu_event *e)
 void quipu_event_add_count(struct quipu_event *e, uint64_t delta)
 {
 	e->count += delta;
+}
+
+bool quipu_core_perfmon(const struct quipu_core *core)
+{
+	return !core->caller || core->caller->perfmon;
 }
 
 uint64_t quipu_event_id(const struct quipu_event *e)

@@ -7,6 +7,7 @@
  */
 #include <poll.h>
 #include <signal.h>
+#include <errno.h>
 #include <string.h>
 
 #include <quipu/bits.h>
@@ -225,14 +226,14 @@ static void whose(const struct quipu_core *core, unsigned cpu, uint32_t *pid, ui
 	*tid = t ? (uint32_t)t->tid : 0;
 }
 
-static void output_sample(struct quipu_event *e, const struct quipu_sample *s, unsigned cpu, uint64_t now)
+static int output_sample(struct quipu_event *e, const struct quipu_sample *s, unsigned cpu, uint64_t now)
 {
 	struct perf_event_header h = {.type = PERF_RECORD_SAMPLE, .misc = (uint16_t)mode_of(s)};
 	struct sampling x = {.e = e, .s = s, .cpu = cpu, .now = now, .pid = s->pid, .tid = s->tid};
 	struct out o = {.p = e->core->record, .n = sizeof(h)};
 
 	if (!(e->parent ? e->parent->ring : e->ring))
-		return;
+		return -ENOSPC;
 	if (!x.pid && !x.tid)
 		whose(e->core, cpu, &x.pid, &x.tid);
 	if (s->exact_ip)
@@ -244,11 +245,11 @@ static void output_sample(struct quipu_event *e, const struct quipu_sample *s, u
 	if (o.full) {
 		/* Too large for any record (a driver's raw data): lost, and counted as such. */
 		(e->parent ? e->parent : e)->lost++;
-		return;
+		return -ENOSPC;
 	}
 	h.size = (uint16_t)o.n;
 	memcpy(o.p, &h, sizeof(h));
-	ring_output(e, o.p, o.n, true);
+	return ring_output(e, o.p, o.n, true);
 }
 
 /* ---- the trailer ---- */
@@ -369,6 +370,13 @@ int quipu_event_overflow(struct quipu_event *e, const struct quipu_sample *s)
 	if (owner->async && e->pending)
 		event_wakeup(e);
 	return stop;
+}
+
+int quipu_event_sample(struct quipu_event *e, const struct quipu_sample *s)
+{
+	unsigned cpu = (unsigned)e->oncpu;
+
+	return e->oncpu < 0 ? -ENOSPC : output_sample(e, s, cpu, core_now(e->core, cpu));
 }
 
 bool quipu_event_needs_bell(const struct quipu_event *e)
