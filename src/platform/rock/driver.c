@@ -191,6 +191,10 @@ static int check_hardware(struct rock_driver *d, const struct want *w, uint64_t 
 		quipu_core_reason(d->env.core, "%s", text);
 		return -ENOENT;
 	}
+	if (d->env.want(d->env.arg, slots[w->slot].code, w->source, filter_of(w, flags))) {
+		quipu_core_reason(d->env.core, "too many different events in one session: the engine has no counter left for this one");
+		return -EOPNOTSUPP;
+	}
 	if (text)
 		quipu_core_reason(d->env.core, "%s", text);
 	return 0;

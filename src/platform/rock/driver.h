@@ -40,6 +40,8 @@ struct rock_driver_env {
 	 */
 	bool (*can)(void *arg, unsigned code, unsigned source, uint64_t filter, bool syn, const char **text, char *buf,
 		    size_t len);
+	/* It is about to be opened: the engine must count what it needs. 0 or -ENOSPC. */
+	int (*want)(void *arg, unsigned code, unsigned source, uint64_t filter);
 	/* The one signal that a counter follows, QUIPU_SIGNAL_NONE: none or several. */
 	quipu_signal (*signal)(void *arg, unsigned code, unsigned source, uint64_t filter);
 	/* Who has the counter of @code on the chip of @strand: a strand, or -1. For messages only. */

@@ -69,6 +69,24 @@ static bool can(void *arg, unsigned code, unsigned source, uint64_t filter, bool
 	return n != 0;
 }
 
+static int want(void *arg, unsigned code, unsigned source, uint64_t filter)
+{
+	const struct room *r = arg;
+	struct quipu_signals *s = r->env.signals;
+	struct rock_follow f[STRAND_TERMS];
+	enum rock_type type;
+	unsigned n, ignored;
+	int err = 0;
+
+	if (r->tree.records || !s->ops->want || !rock_type_decode(code, false, &type, &ignored))
+		return 0;
+	n = rock_events_follow(type, source, filter, f, NULL);
+	for (unsigned i = 0; i < n && !err; i++)
+		err = s->ops->want(s, f[i].signal);
+	return err;
+}
+
+/* A count of stores is exact, but that each is an L2 transaction of its own is the model's: no signal of L2 events. */
 static quipu_signal signal_of(void *arg, unsigned code, unsigned source, uint64_t filter)
 {
 	const struct room *r = arg;
@@ -79,6 +97,8 @@ static quipu_signal signal_of(void *arg, unsigned code, unsigned source, uint64_
 	if (r->tree.records || !rock_type_decode(code, false, &type, &ignored))
 		return QUIPU_SIGNAL_NONE;
 	if (rock_events_follow(type, source, filter, f, NULL) != 1 || f[0].weight != 1 || f[0].chip)
+		return QUIPU_SIGNAL_NONE;
+	if (type == TYPE_L2 && quipu_signal_exactness(f[0].signal) == QUIPU_EXACT)
 		return QUIPU_SIGNAL_NONE;
 	return source == RK_PERF_SRC_STRAND ? f[0].signal : QUIPU_SIGNAL_NONE;
 }
@@ -149,6 +169,7 @@ static int make_driver(struct room *r)
 		.memory = MEMORY_AT,
 		.strict = r->tree.config.strict,
 		.can = can,
+		.want = want,
 		.signal = signal_of,
 		.owner = owner_of,
 		.arg = r,

@@ -365,6 +365,46 @@ static void l2_and_mmu_events_by_signal(void **state)
 	bench_close(&b);
 }
 
+static quipu_signal told[16];
+static unsigned ntold;
+
+static int note_signal(struct quipu_signals *s, quipu_signal signal)
+{
+	(void)s;
+	if (ntold == 4)
+		return -ENOSPC;
+	told[ntold++] = signal;
+	return 0;
+}
+
+/* An engine counts what it is told to: of a sum, every signal. */
+static void the_engine_hears_of_every_signal(void **state)
+{
+	struct quipu_signals_ops ops;
+	struct quipu_signals *s;
+	struct quipu_event *e;
+	struct bench b;
+
+	(void)state;
+	bench_open(&b);
+	s = quipu_manual_signals_base(b.manual);
+	ops = *s->ops;
+	ops.want = note_signal;
+	s->ops = &ops;
+	run_task(&b, 0, 0);
+	ntold = 0;
+	must_open(&b, "rock", (struct quipu_attr)TXN(0x800, 0x6b), 100, -1);
+	assert_int_equal(ntold, 2);
+	assert_int_equal(told[0], QUIPU_SIGNAL_DTLB_READ_MISSES);
+	assert_int_equal(told[1], QUIPU_SIGNAL_DTLB_WRITE_MISSES);
+	must_open(&b, "rock_chip", (struct quipu_attr){.config = 0x100}, -1, 0);
+	assert_int_equal(ntold, 3);
+	assert_int_equal(told[2], QUIPU_SIGNAL_CYCLES);
+	assert_int_equal(open_event(&b, "rock", (struct quipu_attr)TXN(0x800, 0x79), 100, -1, NULL, &e), -EOPNOTSUPP);
+	assert_non_null(strstr(quipu_core_last_reason(b.core), "too many different events"));
+	bench_close(&b);
+}
+
 static void a_chip_counts_all_its_strands(void **state)
 {
 	struct quipu_event *e;
@@ -834,6 +874,7 @@ int main(void)
 		cmocka_unit_test(counts_pass_the_width_of_a_counter),
 		cmocka_unit_test(what_is_listed_can_be_counted),
 		cmocka_unit_test(l2_and_mmu_events_by_signal),
+		cmocka_unit_test(the_engine_hears_of_every_signal),
 		cmocka_unit_test(a_chip_counts_all_its_strands),
 		cmocka_unit_test(refusals_say_why),
 		cmocka_unit_test(two_events_of_a_group_on_one_counter),
