@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * CSR accesses, environment calls and activity of a RISC-V hart set fed by libFuzzer. The first bytes choose the machine
- * (extensions, widths, firmware), the others are steps. Besides what the sanitizers see: memory that the firmware takes is
- * the supervisor's own, a counter that it gives is one of the set, a counter never holds more than its width.
+ * CSR accesses, environment calls and activity of a RISC-V hart set fed by libFuzzer. The first
+ * bytes choose the machine (extensions, widths, firmware), the others are steps. Besides what the
+ * sanitizers see: memory that the firmware takes is the supervisor's own, a counter that it gives
+ * is one of the set, a counter never holds more than its width.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -45,14 +46,23 @@ static uint64_t take(struct input *in, size_t n)
 static uint64_t argument(struct fuzz *f)
 {
 	switch (take(&f->in, 1) & 7) {
-	case 0: return 0;
-	case 1: return -take(&f->in, 1);
-	case 2: return bits_one((unsigned)take(&f->in, 1) & 63) - (take(&f->in, 1) & 1);
-	case 3: return quipu_riscv_memory_base(f->rv) + (take(&f->in, 1) << 4);
-	case 4: return quipu_riscv_memory_base(f->rv) + quipu_riscv_memory_size(f->rv) - (take(&f->in, 2) & 0x1fff);
-	case 5: return take(&f->in, 8);
-	case 6: return take(&f->in, 4);
-	default: return take(&f->in, 1);
+	case 0:
+		return 0;
+	case 1:
+		return -take(&f->in, 1);
+	case 2:
+		return bits_one((unsigned)take(&f->in, 1) & 63) - (take(&f->in, 1) & 1);
+	case 3:
+		return quipu_riscv_memory_base(f->rv) + (take(&f->in, 1) << 4);
+	case 4:
+		return quipu_riscv_memory_base(f->rv) + quipu_riscv_memory_size(f->rv) -
+		       (take(&f->in, 2) & 0x1fff);
+	case 5:
+		return take(&f->in, 8);
+	case 6:
+		return take(&f->in, 4);
+	default:
+		return take(&f->in, 1);
 	}
 }
 
@@ -63,18 +73,21 @@ static uint64_t pmu(struct fuzz *f, unsigned function)
 	return quipu_riscv_ecall(f->rv, 0, QUIPU_SBI_PMU, function, args).value;
 }
 
-static void check_call(const struct fuzz *f, uint64_t function, const uint64_t args[6], struct quipu_sbiret r)
+static void check_call(const struct fuzz *f, uint64_t function, const uint64_t args[6],
+		       struct quipu_sbiret r)
 {
 	if (r.error)
 		return;
 	if (function == QUIPU_SBI_PMU_SNAPSHOT_SET_SHMEM && (args[0] & args[1]) != UINT64_MAX &&
 	    (args[1] || !quipu_riscv_memory(f->rv, args[0], 4096)))
 		abort();
-	if (function == QUIPU_SBI_PMU_EVENT_GET_INFO && (args[1] || !quipu_riscv_memory(f->rv, args[0], args[2] * 16)))
+	if (function == QUIPU_SBI_PMU_EVENT_GET_INFO &&
+	    (args[1] || !quipu_riscv_memory(f->rv, args[0], args[2] * 16)))
 		abort();
 	if (function == QUIPU_SBI_PMU_COUNTER_CONFIG_MATCHING &&
 	    (r.value >= f->counters ||
-	     (!f->compat && (r.value < args[0] || r.value - args[0] > 63 || !(args[1] >> (r.value - args[0]) & 1)))))
+	     (!f->compat && (r.value < args[0] || r.value - args[0] > 63 ||
+			     !(args[1] >> (r.value - args[0]) & 1)))))
 		abort();
 	if (function == QUIPU_SBI_PMU_NUM_COUNTERS && r.value != f->counters)
 		abort();
@@ -82,7 +95,8 @@ static void check_call(const struct fuzz *f, uint64_t function, const uint64_t a
 
 static void step_call(struct fuzz *f, unsigned hart)
 {
-	static const uint64_t others[] = {QUIPU_SBI_BASE, QUIPU_SBI_TIME, QUIPU_SBI_IPI, QUIPU_SBI_RFENCE};
+	static const uint64_t others[] = {QUIPU_SBI_BASE, QUIPU_SBI_TIME, QUIPU_SBI_IPI,
+					  QUIPU_SBI_RFENCE};
 	uint64_t which = take(&f->in, 1), function = which & 15, args[6];
 	uint64_t extension = which & 128 ? others[which >> 4 & 3] : QUIPU_SBI_PMU;
 	struct quipu_sbiret r;
@@ -96,7 +110,8 @@ static void step_call(struct fuzz *f, unsigned hart)
 
 static void step_csr(struct fuzz *f, unsigned hart, enum quipu_riscv_mode mode)
 {
-	static const unsigned bases[] = {0x100, 0x140, 0x300, 0x320, 0x340, 0x600, 0xB00, 0xC00, 0xDA0};
+	static const unsigned bases[] = {0x100, 0x140, 0x300, 0x320, 0x340,
+					 0x600, 0xB00, 0xC00, 0xDA0};
 	unsigned pick = (unsigned)take(&f->in, 2), csr = pick & 0xfff;
 	uint64_t value = 0;
 
@@ -107,8 +122,8 @@ static void step_csr(struct fuzz *f, unsigned hart, enum quipu_riscv_mode mode)
 		quipu_riscv_csr_write(f->rv, hart, mode, csr, argument(f));
 		return;
 	}
-	if (!quipu_riscv_csr_read(f->rv, hart, mode, csr, &value) && csr >= QUIPU_CSR_MHPMCOUNTER3 && csr < 0xB20 &&
-	    value & ~bits_mask(f->width))
+	if (!quipu_riscv_csr_read(f->rv, hart, mode, csr, &value) &&
+	    csr >= QUIPU_CSR_MHPMCOUNTER3 && csr < 0xB20 && value & ~bits_mask(f->width))
 		abort();
 }
 
@@ -124,7 +139,8 @@ static void step(struct fuzz *f)
 		step_csr(f, hart, mode);
 		break;
 	case 2:
-		quipu_manual_signals_feed(f->manual, hart % HARTS, take(&f->in, 1) % 4 + 1, take(&f->in, 2), what);
+		quipu_manual_signals_feed(f->manual, hart % HARTS, take(&f->in, 1) % 4 + 1,
+					  take(&f->in, 2), what);
 		break;
 	case 3: /* bounded: a narrow counter stops the feed each time it passes its end */
 		quipu_riscv_feed(f->rv, hart, mode, take(&f->in, 1) % 12, take(&f->in, 2), what);
@@ -160,8 +176,9 @@ static void put_hart(void *fdt, unsigned i, unsigned traits, unsigned width, uin
 	char name[16], isa[96];
 
 	snprintf(name, sizeof(name), "cpu@%u", i);
-	snprintf(isa, sizeof(isa), "rv64imafdc%s%s%s%s_zicsr", traits & 1 ? "h" : "", traits & 2 ? "_sscofpmf" : "",
-		 traits & 4 ? "_smcntrpmf" : "", traits & 8 ? "_smcdeleg_ssccfg" : "");
+	snprintf(isa, sizeof(isa), "rv64imafdc%s%s%s%s_zicsr", traits & 1 ? "h" : "",
+		 traits & 2 ? "_sscofpmf" : "", traits & 4 ? "_smcntrpmf" : "",
+		 traits & 8 ? "_smcdeleg_ssccfg" : "");
 	fdt_begin_node(fdt, name);
 	fdt_property_string(fdt, "device_type", "cpu");
 	fdt_property_string(fdt, "compatible", "riscv");
@@ -175,8 +192,10 @@ static void put_hart(void *fdt, unsigned i, unsigned traits, unsigned width, uin
 static void put_pmu(void *fdt, unsigned traits)
 {
 	static const char *const versions[] = {"0.3", "1.0", "2.0", "3.0"};
-	static const uint32_t ranges[] = {1, 1, 0xfffffff9, 2, 2, 0xfffffffc, 3, 10, 0xfffffff8, 0x10000, 0x1ffff, 0xfffffff8};
-	static const uint32_t raws[] = {0, 0, 0xffffffff, 0xffff0000, 0xfffffff8, 2, 0, 0xffffffff, 0xfffffff8, 0xf8};
+	static const uint32_t ranges[] = {1, 1,	 0xfffffff9, 2,	      2,       0xfffffffc,
+					  3, 10, 0xfffffff8, 0x10000, 0x1ffff, 0xfffffff8};
+	static const uint32_t raws[] = {0, 0, 0xffffffff, 0xffff0000, 0xfffffff8,
+					2, 0, 0xffffffff, 0xfffffff8, 0xf8};
 	uint32_t be[12];
 
 	fdt_begin_node(fdt, "pmu");
@@ -212,7 +231,8 @@ static struct quipu_machine *make_machine(struct fuzz *f, struct quipu_notes *no
 	fdt_property_u32(fdt, "#size-cells", 0);
 	fdt_property_u32(fdt, "timebase-frequency", 10000000);
 	for (unsigned i = 0; i < HARTS; i++)
-		put_hart(fdt, i, traits, f->width, (uint32_t)bits_mask(rest >> 3 & 31) & 0xfffffff8);
+		put_hart(fdt, i, traits, f->width,
+			 (uint32_t)bits_mask(rest >> 3 & 31) & 0xfffffff8);
 	fdt_end_node(fdt);
 	put_pmu(fdt, traits);
 	fdt_end_node(fdt);

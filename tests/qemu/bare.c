@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * platform.h on a hart in S-mode without an operating system: instructions, the SBI's legacy console and its system
- * reset. start.S comes here; traps come to trap().
+ * platform.h on a hart in S-mode without an operating system: instructions, the SBI's legacy
+ * console and its system reset. start.S comes here; traps come to trap().
  */
 #include "platform.h"
 
@@ -29,19 +29,17 @@ struct sbiret sbi(uint64_t extension, uint64_t function, const uint64_t a[5])
 	register uint64_t a6 __asm__("a6") = function;
 	register uint64_t a7 __asm__("a7") = extension;
 
-	__asm__ volatile("ecall" : "+r"(a0), "+r"(a1) : "r"(a2), "r"(a3), "r"(a4), "r"(a6), "r"(a7) : "memory");
+	__asm__ volatile("ecall"
+			 : "+r"(a0), "+r"(a1)
+			 : "r"(a2), "r"(a3), "r"(a4), "r"(a6), "r"(a7)
+			 : "memory");
 	return (struct sbiret){(int64_t)a0, a1};
 }
 
 /* The number of a CSR is part of the instruction: each that the driver names has its own. */
-#define READ(n)                                                  \
-	case n:                                                  \
-		__asm__ volatile("csrr %0, " #n : "=r"(got));    \
-		break
-#define WRITE(n)                                                 \
-	case n:                                                  \
-		__asm__ volatile("csrw " #n ", %0" ::"r"(value)); \
-		break
+/* clang-format off */
+#define READ(n)	 case n: __asm__ volatile("csrr %0, " #n : "=r"(got)); break
+#define WRITE(n) case n: __asm__ volatile("csrw " #n ", %0" ::"r"(value)); break
 
 unsigned csr_read(unsigned csr, uint64_t *value)
 {
@@ -49,26 +47,9 @@ unsigned csr_read(unsigned csr, uint64_t *value)
 
 	cause = 0;
 	switch (csr) {
-	READ(0x323);
-	READ(0xDA0);
-	READ(0xC00);
-	READ(0xC02);
-	READ(0xC03);
-	READ(0xC04);
-	READ(0xC05);
-	READ(0xC06);
-	READ(0xC07);
-	READ(0xC08);
-	READ(0xC09);
-	READ(0xC0A);
-	READ(0xC0B);
-	READ(0xC0C);
-	READ(0xC0D);
-	READ(0xC0E);
-	READ(0xC0F);
-	READ(0xC10);
-	READ(0xC11);
-	READ(0xC12);
+	READ(0x323); READ(0xDA0); READ(0xC00); READ(0xC02); READ(0xC03); READ(0xC04); READ(0xC05);
+	READ(0xC06); READ(0xC07); READ(0xC08); READ(0xC09); READ(0xC0A); READ(0xC0B); READ(0xC0C);
+	READ(0xC0D); READ(0xC0E); READ(0xC0F); READ(0xC10); READ(0xC11); READ(0xC12);
 	default:
 		put("the driver reads a CSR that bare.c lacks\n");
 		return ~0u;
@@ -82,15 +63,15 @@ unsigned csr_write(unsigned csr, uint64_t value)
 {
 	cause = 0;
 	switch (csr) {
-	WRITE(0x100);
-	WRITE(0x104);
-	WRITE(0x144);
+	WRITE(0x100); WRITE(0x104); WRITE(0x144);
 	default:
 		put("the driver writes a CSR that bare.c lacks\n");
 		return ~0u;
 	}
 	return (unsigned)cause;
 }
+
+/* clang-format on */
 
 /* From start.S, with interrupts off. Returns where to go on. */
 uint64_t trap(uint64_t scause, uint64_t sepc)
@@ -139,7 +120,8 @@ void put(const char *text)
 void start(void)
 {
 	static const uint64_t none[5] = {0};
-	bool opensbi_1_1 = sbi(BASE_EXTENSION, 1, none).value == 1 && sbi(BASE_EXTENSION, 2, none).value == 0x10001;
+	bool opensbi_1_1 = sbi(BASE_EXTENSION, 1, none).value == 1 &&
+			   sbi(BASE_EXTENSION, 2, none).value == 0x10001;
 
 	put(opensbi_1_1 ? "begin OpenSBI 1.1\n" : "begin another firmware\n");
 	drive();

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A bare PMU driver, S-mode only: it calls every function of the SBI PMU extension, right and wrong, counts and samples,
- * and prints for each step what it got and what the specification wants:
+ * A bare PMU driver, S-mode only: it calls every function of the SBI PMU extension, right and
+ * wrong, counts and samples, and prints for each step what it got and what the specification wants:
  *
  *	B7 config_matching of no counter: -3 want -3
  *
- * The steps are cases of section 8.2 of the room's sheet, named by their numbers: SBI 3.0, and what src/platform/riscv
- * decides where the text leaves a choice. The hart has counters 3 to 18 of 64 bits, Sscofpmf, no Smcntrpmf, and the
- * event table of QEMU's virt machine. Nothing here knows whether the hart is real.
+ * The steps are cases of section 8.2 of the room's sheet, named by their numbers: SBI 3.0, and what
+ * src/platform/riscv decides where the text leaves a choice. The hart has counters 3 to 18 of 64
+ * bits, Sscofpmf, no Smcntrpmf, and the event table of QEMU's virt machine. Nothing here knows
+ * whether the hart is real.
  */
 #include "platform.h"
 
@@ -45,8 +46,8 @@ enum { NUM, INFO, CONFIG, START, STOP, FW_READ, FW_READ_HI, SHMEM, EVENTS };
 #define SIE	      2
 
 /*
- * TAKES: the call gives a counter; which one is the firmware's choice, so that only its being in the set is reported (1).
- * IS_SAVED: 1 if it is the counter that the last such step took.
+ * TAKES: the call gives a counter; which one is the firmware's choice, so that only its being in
+ * the set is reported (1). IS_SAVED: 1 if it is the counter that the last such step took.
  */
 struct step {
 	const char *name;
@@ -117,7 +118,11 @@ static const struct step steps[] = {
 	{"B21 start of it", START, {SAVED, 1}, -3},
 	{"B21 stop of it", STOP, {SAVED, 1}, -3},
 	{"B24 skip the match, unbound", CONFIG, {SAVED, 1, SKIP_MATCH, CYCLES}, -3},
-	{"B23 clear and start at once", CONFIG, {0, HARDWARE & ~7, CLEAR | AUTO_START, CYCLES}, 1, TAKES},
+	{"B23 clear and start at once",
+	 CONFIG,
+	 {0, HARDWARE & ~7, CLEAR | AUTO_START, CYCLES},
+	 1,
+	 TAKES},
 	{"B23 start of it", START, {SAVED, 1}, -7},
 	{"stop and reset it", STOP, {SAVED, 1, RESET}, 0},
 	{"3.8 stop of a set that has counter 1 in it", STOP, {1, 3, 0}, -3},
@@ -182,14 +187,18 @@ static void report(const char *name, int64_t got, int64_t want)
 static uint64_t resolve(uint64_t a)
 {
 	switch (a & ~UINT64_C(0xFFF)) {
-	case SAVED: return saved;
-	case PAGE: return own_page() + (a & 0xFFF);
-	case FOREIGN: return foreign_page();
+	case SAVED:
+		return saved;
+	case PAGE:
+		return own_page() + (a & 0xFFF);
+	case FOREIGN:
+		return foreign_page();
 	}
 	return a;
 }
 
-static struct sbiret pmu(uint64_t function, uint64_t a0, uint64_t a1, uint64_t a2, uint64_t a3, uint64_t a4)
+static struct sbiret pmu(uint64_t function, uint64_t a0, uint64_t a1, uint64_t a2, uint64_t a3,
+			 uint64_t a4)
 {
 	const uint64_t a[5] = {resolve(a0), resolve(a1), resolve(a2), resolve(a3), resolve(a4)};
 
@@ -255,8 +264,10 @@ static void probing(void)
 
 	report("specification version", result(call(BASE, 0, 0)), 0x03000000);
 	report("B1 the PMU extension is there", call(BASE, 3, PMU).value != 0, 1);
-	report("B6 scountovf after boot", csr_read(CSR_SCOUNTOVF, &overflowed) ? -1 : (int64_t)overflowed, 0x7FFF8);
-	report("B5 counter 19 is of the firmware", (int64_t)(pmu(INFO, 19, 0, 0, 0, 0).value >> 63), 1);
+	report("B6 scountovf after boot",
+	       csr_read(CSR_SCOUNTOVF, &overflowed) ? -1 : (int64_t)overflowed, 0x7FFF8);
+	report("B5 counter 19 is of the firmware", (int64_t)(pmu(INFO, 19, 0, 0, 0, 0).value >> 63),
+	       1);
 }
 
 static void exhausting(void)
@@ -323,8 +334,10 @@ static void firmware_events(void)
 	pmu(START, one.value, 1, SET_VALUE, 0, 0);
 	pmu(START, two.value, 1, SET_VALUE, 0, 0);
 	set_timer();
-	report("B39 one call on two counters", result(pmu(FW_READ, one.value, 0, 0, 0, 0)) +
-						       result(pmu(FW_READ, two.value, 0, 0, 0, 0)), 2);
+	report("B39 one call on two counters",
+	       result(pmu(FW_READ, one.value, 0, 0, 0, 0)) +
+		       result(pmu(FW_READ, two.value, 0, 0, 0, 0)),
+	       2);
 	reset_all();
 }
 
@@ -374,7 +387,10 @@ static int64_t overflow_bit(uint64_t i)
 	return (int64_t)(value >> i & 1);
 }
 
-/* QEMU takes a cycle for a nanosecond of the host here: long enough for what is done between two calls. */
+/*
+ * QEMU takes a cycle for a nanosecond of the host here: long enough for what is done between two
+ * calls.
+ */
 #define PERIOD UINT64_C(20000000)
 #define LONG   UINT64_C(2000000000)
 

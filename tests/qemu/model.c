@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* platform.h on the model of quipu/riscv.h: model MACHINE.dtb runs the driver there and prints what it prints. */
+/*
+ * platform.h on the model of quipu/riscv.h: model MACHINE.dtb runs the driver there and prints what
+ * it prints.
+ */
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -61,7 +64,8 @@ static void on_trap(void *arg, unsigned hart, unsigned cause, const struct quipu
 	(void)arg;
 	(void)irq;
 	quipu_riscv_csr_read(harts, hart, QUIPU_RISCV_S, QUIPU_CSR_SIP, &sip);
-	quipu_riscv_csr_write(harts, hart, QUIPU_RISCV_S, QUIPU_CSR_SIP, sip & ~(UINT64_C(1) << cause));
+	quipu_riscv_csr_write(harts, hart, QUIPU_RISCV_S, QUIPU_CSR_SIP,
+			      sip & ~(UINT64_C(1) << cause));
 	taken += cause == QUIPU_RISCV_LCOFI;
 }
 
@@ -86,7 +90,8 @@ int main(int argc, char **argv)
 {
 	struct quipu_notes notes = {0};
 	struct quipu_machine *machine = argc > 1 ? load(argv[1], &notes) : NULL;
-	struct quipu_manual_signals *program = machine ? quipu_manual_signals_new(machine->ncpus) : NULL;
+	struct quipu_manual_signals *program =
+		machine ? quipu_manual_signals_new(machine->ncpus) : NULL;
 	struct quipu_signals *signals = program ? quipu_manual_signals_base(program) : NULL;
 
 	harts = signals ? quipu_riscv_new(machine, signals, &notes) : NULL;
@@ -96,7 +101,8 @@ int main(int argc, char **argv)
 		quipu_riscv_set_mode(harts, 0, QUIPU_RISCV_S);
 		drive();
 	} else {
-		fprintf(stderr, "usage: %s MACHINE.dtb%s%s\n", argv[0], notes.n ? ": " : "", notes.n ? notes.items[0].text : "");
+		fprintf(stderr, "usage: %s MACHINE.dtb%s%s\n", argv[0], notes.n ? ": " : "",
+			notes.n ? notes.items[0].text : "");
 	}
 	quipu_riscv_free(harts);
 	quipu_manual_signals_free(program);

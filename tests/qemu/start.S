@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Where the firmware jumps to, in S-mode with paging off: a stack, the trap vector, start() of bare.c. The trap vector
- * saves what a C function may change.
+ * Where the firmware jumps to, in S-mode with paging off: a stack, the trap vector, start() of
+ * bare.c. The trap vector saves what a C function may change.
  */
 	.section .text.start, "ax"
 	.globl	_start

@@ -284,8 +284,9 @@ static int sbi_event_init(struct quipu_pmu *pmu, struct quipu_event *e)
 	if (r)
 		return r;
 	if (d->env.want && d->env.want(d->env.harts, event, data)) {
-		quipu_core_reason(d->env.core, "the engine does not count that many different things at "
-					       "once; open fewer events");
+		quipu_core_reason(d->env.core,
+				  "the engine does not count that many different things at "
+				  "once; open fewer events");
 		return -EOPNOTSUPP;
 	}
 	hw->config = data;
@@ -451,8 +452,8 @@ static bool useless(const struct sbi_driver *d, const struct quipu_event *e, uns
 }
 
 /*
- * perf_user_access 2: programs read cycle and instret by themselves, so the generic events must be on
- * them. 0: no such rule.
+ * perf_user_access 2: programs read cycle and instret by themselves, so the generic events must be
+ * on them. 0: no such rule.
  */
 static uint64_t forced_counter(const struct sbi_driver *d, const struct quipu_event *e)
 {
@@ -471,11 +472,10 @@ static int choose_counter(struct sbi_driver *d, unsigned cpu, struct quipu_event
 	struct quipu_hw_event *hw = quipu_event_hw(e);
 	struct sbi_cpu *c = &d->cpus[cpu];
 	uint64_t forced = forced_counter(d, e);
-	struct quipu_sbiret r =
-		ecall(d, cpu, QUIPU_SBI_PMU_COUNTER_CONFIG_MATCHING, 0, forced ? forced : d->valid,
-		      filter_flags(d, quipu_event_attr(e)) |
-			      (forced ? QUIPU_SBI_CFG_SKIP_MATCH : 0),
-		      hw->event_base, hw->config);
+	struct quipu_sbiret r = ecall(
+		d, cpu, QUIPU_SBI_PMU_COUNTER_CONFIG_MATCHING, 0, forced ? forced : d->valid,
+		filter_flags(d, quipu_event_attr(e)) | (forced ? QUIPU_SBI_CFG_SKIP_MATCH : 0),
+		hw->event_base, hw->config);
 
 	if (r.error) {
 		tell_refused(d, e);

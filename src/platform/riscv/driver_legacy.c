@@ -18,7 +18,10 @@
 
 #include "platform/riscv/legacy.h"
 
-/* Filters that would change the count. Leaving guests out, which perf asks for by default, would not: there are none. */
+/*
+ * Filters that would change the count. Leaving guests out, which perf asks for by default, would
+ * not: there are none.
+ */
 #define ANY_FILTER                                                                                 \
 	(QUIPU_ATTR_EXCLUDE_USER | QUIPU_ATTR_EXCLUDE_KERNEL | QUIPU_ATTR_EXCLUDE_HV |             \
 	 QUIPU_ATTR_EXCLUDE_HOST)
@@ -185,9 +188,10 @@ static int refuse_sampling(struct legacy_driver *d, const struct quipu_attr *att
 	/* 6.12 says so with a capability, which the core checks. */
 	if (!attr->sample_period || d->env.record_silent || d->env.kernel >= 612)
 		return 0;
-	quipu_core_reason(d->env.core,
-			  "it cannot sample at all, for its counters raise no overflow interrupt; count with "
-			  "`quipu stat`, or sample on -m riscv");
+	quipu_core_reason(
+		d->env.core,
+		"it cannot sample at all, for its counters raise no overflow interrupt; count with "
+		"`quipu stat`, or sample on -m riscv");
 	return -EOPNOTSUPP;
 }
 
