@@ -47,6 +47,7 @@ check-qemu: build
 
 bench: build
 	@python3 bench/ratios.py $(BUILD)
+	@$(BUILD)/bench/bench-vtd
 
 # The prefix is compiled in (where the plugin and the machines lie), so another one is configured before installing.
 install: $(BUILD)/build.ninja

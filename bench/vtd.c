@@ -198,8 +198,7 @@ static void one_domain(struct bench *b, const char *what, uint64_t pages, bool c
 	close_unit(b);
 }
 
-/* Each device in a domain of its own, up to the 65,280 requesters that are left; further domains
- * stand by. */
+/* Each device in a domain of its own; further domains, with nothing mapped, stand by. */
 static void many(struct bench *b, unsigned devices, unsigned domains)
 {
 	char what[64];
@@ -211,9 +210,10 @@ static void many(struct bench *b, unsigned devices, unsigned domains)
 	for (unsigned i = 0; i < domains; i++) {
 		struct quipu_vtd_domain *d = domain(b, (uint16_t)(i + 1));
 
+		if (i >= devices)
+			continue;
 		must_not(quipu_vtd_map(d, B, UINT64_C(0x2000000000), 64 * 4096, 4096, 3));
-		if (i < devices)
-			must_not(quipu_vtd_attach(b->tables, (uint16_t)(0x100 + i), d, 0));
+		must_not(quipu_vtd_attach(b->tables, (uint16_t)(0x100 + i), d, 0));
 	}
 	quipu_vtd_enable(b->unit, quipu_vtd_tables_root(b->tables), QUIPU_VTD_LEGACY);
 	fourteen(b);
@@ -271,7 +271,7 @@ int main(int argc, char **argv)
 	many(&b, 1, 1);
 	many(&b, 64, 64);
 	many(&b, 4096, 4096);
-	many(&b, 60000, 100000);
+	many(&b, 16384, 100000);
 	sparse(&b, 1 << 18);
 	sparse(&b, 1 << 22);
 	sparse(&b, 100000000);
