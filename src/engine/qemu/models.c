@@ -167,9 +167,11 @@ static struct model_cache *level3(const struct seg_vcpu *v)
 /* Brings the signals up to date; true when one reached its deadline, or the cycles their lane's end. */
 static bool settle(struct seg_vcpu *v, struct models *s, unsigned lost)
 {
+	typedef uint64_t words __attribute__((vector_size(16)));
 	bool reached = false;
+	lanes_t lanes;
 
-	for (unsigned i = 0; i < nmoved; i++) {
+	for (unsigned i = 0; s->memory.changed && i < nmoved; i++) {
 		uint64_t count = s->memory.count[moved[i].count];
 		unsigned k = moved[i].scalar;
 
@@ -178,8 +180,12 @@ static bool settle(struct seg_vcpu *v, struct models *s, unsigned lost)
 		reached |= (int64_t)v->scalar[k] >= v->nearest[SEG_LANES + k];
 	}
 	s->memory.changed = 0;
-	v->acc[SEG_LANE_CYCLES] = (uint16_t)(v->acc[SEG_LANE_CYCLES] + lost);
-	return reached | v->acc[SEG_LANE_CYCLES] >> 15;
+	if (!lost)
+		return reached;
+	/* As a whole vector: a narrow store would stall the vector load of the next block. */
+	lanes = *(lanes_t *)v->acc + (lanes_t)(words){ (uint64_t)lost << 16, 0 };
+	*(lanes_t *)v->acc = lanes;
+	return reached || ((words)lanes)[0] >> 31 & 1;
 }
 
 /* ---- instructions ---- */
