@@ -25,6 +25,8 @@ struct quipu_sample;
 struct quipu_core_ops {
 	/* Model time of @cpu in ns. */
 	uint64_t (*now)(void *arg, unsigned cpu);
+	/* The machine's time in ns: of events of a machine-wide PMU. NULL: the CPU's is taken. */
+	uint64_t (*time)(void *arg);
 	/* The event's ring wants its reader (wake-up), or the event hung up; @bits: POLLIN, POLLHUP. */
 	void (*wake)(void *arg, struct quipu_event *, unsigned bits);
 	/* The core needs its tick (or not any longer) on @cpu: frequency or throttled events, rotation. */

@@ -67,6 +67,16 @@ uint64_t context_now(const struct context *c)
 	return now > c->stamp ? c->time + (now - c->stamp) : c->time;
 }
 
+/* Counters of the whole machine run by its time, whoever speaks for them: that CPU may have slept throughout. */
+static uint64_t event_clock(const struct quipu_event *e, const struct context *c)
+{
+	const struct quipu_core *core = e->core;
+
+	if (e->pmu->context == QUIPU_CONTEXT_UNCORE && core->ops->time)
+		return core->ops->time(core->arg);
+	return context_now(c);
+}
+
 static enum set set_of(const struct quipu_event *leader)
 {
 	return leader->attr.flags & QUIPU_ATTR_PINNED ? PINNED : FLEXIBLE;
@@ -123,7 +133,7 @@ void event_update_time(struct quipu_event *e)
 	sync_truth(e);
 	if (!e->ctx)
 		return;
-	now = context_now(e->ctx);
+	now = event_clock(e, e->ctx);
 	delta = now > e->tstamp ? now - e->tstamp : 0;
 	e->tstamp = now;
 	if (state >= STATE_INACTIVE)
@@ -556,7 +566,7 @@ static void add_leader(struct context *c, struct quipu_event *e)
 void context_add(struct context *c, struct quipu_event *e)
 {
 	e->ctx = c;
-	e->tstamp = context_now(c);
+	e->tstamp = event_clock(e, c);
 	link_append(&c->events, &e->ctx_link);
 	if (e->leader == e) {
 		e->pure_software = is_software(e);
@@ -672,7 +682,7 @@ void context_migrate(struct quipu_event *leader, struct context *to)
 		link_append(&to->events, &s->ctx_link);
 		s->ctx = to;
 		s->cpu = to->cpu;
-		s->tstamp = context_now(to);
+		s->tstamp = event_clock(s, to);
 		refresh_truth(s);
 	}
 	core_tell(leader->core, from);

@@ -280,6 +280,7 @@ static uint64_t core_signal(void *arg, unsigned cpu, quipu_signal signal)
 
 static const struct quipu_core_ops core_ops = {
 	.now = core_now,
+	.time = room_now,
 	.wake = core_wake,
 	.tick_needed = core_tick_needed,
 	.signal = core_signal,
