@@ -1,0 +1,147 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-2-Clause
+"""Real sparc64 programs on machine rock: counted, sampled, with every event that is listed, and by the stock perf."""
+import json
+import os
+import re
+import shutil
+import subprocess
+
+from harness import QUIPU, Skip, equal, holds, main, test, value
+
+GUESTS = os.environ["ROCK_GUESTS"]
+RECURSE = os.path.join(GUESTS, "recurse.sparc64")
+THREADS = os.path.join(GUESTS, "threads4.sparc64")
+
+
+def functions():
+    """{function: (start, end)} of the program."""
+    out = subprocess.run(["sparc64-linux-gnu-nm", "-S", "--defined-only", RECURSE], capture_output=True, check=True,
+                         text=True).stdout
+    rows = [line.split() for line in out.splitlines()]
+    return {r[3]: (int(r[0], 16), int(r[0], 16) + int(r[1], 16)) for r in rows if len(r) == 4}
+
+
+def count(work, event, *options, program=RECURSE):
+    return value(work.stat(event, program, options=("-m", "rock", *options))[0])
+
+
+@test("stat counts cycles and instructions, the same twice, and as the generic events")
+def stat(work):
+    first = [value(r) for r in work.stat("rock/cycles/,rock/instructions/", RECURSE, options=("-m", "rock"))]
+    equal([value(r) for r in work.stat("rock/cycles/,rock/instructions/", RECURSE, options=("-m", "rock"))], first, "again")
+    equal([value(r) for r in work.stat("cycles,instructions", RECURSE, options=("-m", "rock"))], first, "generic")
+    equal(count(work, "rock_chip/instructions/", "-a"), first[1], "the chip has run nothing else")
+    rows = work.stat("rock/cycles/,rock/instructions/", RECURSE, options=("-m", "rock"))
+    equal([r["class"] for r in rows], ["modelled", "exact"], "labels")
+
+
+@test("without -m a sparc64 program picks the machine")
+def picks(work):
+    equal(value(work.stat("instructions", RECURSE)[0]), count(work, "instructions"), "instructions")
+
+
+@test("every event that list shows counts, and the others are refused with list's reason")
+def every_event(work):
+    events = json.loads(work.quipu("list", "-m", "rock", "--json", status=0).out)
+    names = [e for e in events if e["name"].startswith(("rock/", "rock_chip/")) and "=" not in e["name"]]
+    holds(len(names) == 2 * 53, f"{len(names)} events")
+    counted = 0
+    for event in names:
+        options = ("-m", "rock", "-a") if event["name"].startswith("rock_chip/") else ("-m", "rock")
+        row = work.stat(event["name"], RECURSE, options=options)[0]
+        reason = event.get("unavailable") or event.get("reason")
+        if reason:
+            equal(row["counter-value"], "<not supported>", event["name"])
+            equal(row["reason"], reason, event["name"])
+        else:
+            holds(value(row) >= 0, event["name"])
+            counted += value(row) > 0
+    holds(counted >= 16, f"only {counted} events counted anything")
+
+
+@test("lookups of the unified TLB add up: both sides, hits and misses")
+def lookups(work):
+    mmu = {name: count(work, f"rock/mmu_{name}/") for name in ("all", "itlb_miss", "dtlb_miss", "utlb_miss", "utlb_hit")}
+    holds(mmu["all"] > 0, f"none: {mmu}")
+    equal(mmu["itlb_miss"] + mmu["dtlb_miss"], mmu["all"], "sides")
+    equal(mmu["utlb_miss"] + mmu["utlb_hit"], mmu["all"], "outcomes")
+    equal(count(work, "rock_chip/mmu_all/", "-a"), mmu["all"], "of the chip")
+
+
+@test("record: one sample each period, at an instruction of the right function")
+def record(work):
+    total = count(work, "instructions")
+    where = functions()
+    for event, period in (("rock/instructions/", 2003), ("rock_is//", 500)):
+        work.record("-m", "rock", "-e", event, "-c", str(period), "--", RECURSE)
+        rows = work.samples("ip,sym")
+        equal(len(rows), total // period, f"samples of {event}")
+        seen = {}
+        for row in rows:
+            address, name = int(row[0], 16), row[1]
+            seen[name] = seen.get(name, 0) + 1
+            if name in where:
+                start, end = where[name]
+                holds(start <= address < end, f"{address:x} is not in {name}")
+        holds(max(seen, key=seen.get) == "fib", f"{event}: {seen}")
+
+
+@test("report knows the functions of the program")
+def report(work):
+    work.record("-m", "rock", "-c", "5000", "--", RECURSE)
+    text = work.quipu("report", "-i", work.path("perf.data"), "--stdio", status=0).out
+    lines = [line for line in text.splitlines() if "%" in line and not line.startswith("#")]
+    holds(lines and lines[0].split()[-1] == "fib", f"fib does not lead\n{text}")
+
+
+@test("the trace shows the order of an overflow: trap, owner, guest, and then the driver's calls")
+def trace(work):
+    work.record("-m", "rock", "--trace=trace.txt", "-e", "rock/instructions/", "-c", "100000", "--", RECURSE)
+    with open(work.path("trace.txt"), encoding="utf-8") as file:
+        lines = [re.sub(r"^strand \d+: ", "", line.strip()) for line in file]
+    order = ["performance event trap of chip 0: counter INSTR", "counter INSTR: overflow +1", "interrupt level 15",
+             "RK_PERF_COUNT_OVERFLOW(0x201) -> EOK, 0x1", "RK_PERF_COUNT_GET", "RK_PERF_COUNT_OVERFLOW",
+             "RK_PERF_COUNT_SET", "RK_PERF_COUNT_START"]
+    at = [i for i, line in enumerate(lines) if line.startswith(order[0])]
+    equal(len(at), count(work, "instructions") // 100000, "overflows")
+    for i in at:
+        for step, want in enumerate(order):
+            holds(lines[i + step].startswith(want), f"step {step}: {lines[i + step]!r}, not {want!r}")
+
+
+@test("threads of one chip take turns at its counter: the truth is beside the estimate")
+def threads(work):
+    row = work.stat("rock/instructions/", THREADS, options=("-m", "rock"))[0]
+    holds(row["pcnt-running"] < 100, f"one counter for four threads: {row}")
+    truth = float(row["exact-value"])
+    whole = count(work, "rock_chip/instructions/", "-a", program=THREADS)
+    # Two runs: what threads do while they wait for one another differs a little.
+    holds(abs(truth - whole) < whole / 100, f"truth {truth}, counted by the chip {whole}")
+
+
+@test("refusals name the reason: a period out of range, a chip that is shared")
+def refusals(work):
+    result = work.quipu("record", "-m", "rock", "-e", "rock_is//", "-c", "49", "--", RECURSE)
+    holds(result.status != 0 and "50 to 1023" in result.err, result)
+    result = work.quipu("stat", "-m", "rock", "-C", "40", "-e", "rock_chip/cycles/", "--", RECURSE)
+    holds("shared with another guest" in result.err, result)
+
+
+@test("the stock perf counts and samples the same")
+def stock(work):
+    if not shutil.which("perf"):
+        raise Skip("perf is not installed")
+    total = count(work, "instructions")
+    result = work.run(QUIPU, "exec", "-m", "rock", "--", "perf", "stat", "-x,", "-e", "rock/instructions/", RECURSE)
+    counts = [line.split(",")[0] for line in result.err.splitlines() if "rock/instructions/" in line]
+    equal(counts, [str(total)], f"perf stat\n{result}\n")
+    work.run(QUIPU, "exec", "-m", "rock", "--", "perf", "record", "-q", "-o", work.path("p.data"), "-c", "2003", "-e",
+             "rock/instructions/", RECURSE, status=0)
+    # perf changes PATH for what it runs, and the program's start-up reads its environment.
+    samples = len(work.samples("ip", work.path("p.data")))
+    holds(abs(samples - total // 2003) <= 1, f"perf record: {samples} samples of {total} instructions")
+
+
+if __name__ == "__main__":
+    main()
