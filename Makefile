@@ -48,6 +48,7 @@ check-qemu: build
 bench: build
 	@python3 bench/ratios.py $(BUILD)
 	@$(BUILD)/bench/bench-vtd
+	@$(BUILD)/bench/bench-rock
 
 # The prefix is compiled in (where the plugin and the machines lie), so another one is configured before installing.
 install: $(BUILD)/build.ninja
