@@ -448,10 +448,11 @@ static int finish_file(struct recording *r, char **cmdline)
 	return rc ? cli_error("%s", err.text) : 0;
 }
 
-static void tell_events_without_samples(const struct recording *r)
+/* Events that never ran, and what the drivers remarked of the others. */
+static void tell_of_events(const struct recording *r)
 {
 	for (size_t i = 0; i < r->list.n; i++) {
-		const char *reason = NULL;
+		const char *reason = NULL, *remark = NULL;
 		bool ran = false;
 
 		for (unsigned at = 0; at < r->ncpus; at++) {
@@ -460,10 +461,13 @@ static void tell_events_without_samples(const struct recording *r)
 			quipu_event_count(r->events[i * r->ncpus + at], &c);
 			ran = ran || c.running;
 			reason = c.reason ? c.reason : reason;
+			remark = c.remark ? c.remark : remark;
 		}
 		if (!ran)
 			fprintf(stderr, "quipu: %s never ran: %s\n", r->list.items[i].name,
 				reason ? reason : "it was not enabled while the program ran");
+		else if (remark)
+			fprintf(stderr, "quipu: %s %s\n", r->list.items[i].name, remark);
 	}
 }
 
@@ -525,7 +529,7 @@ static int record(struct recording *r, char **cmdline)
 	if (cli_progress() && !r->options->quiet)
 		fputs("\r\033[K", stderr);
 	run_notes(&r->run, r->options->run.verbose);
-	tell_events_without_samples(r);
+	tell_of_events(r);
 	labels(r, names, sizeof(names));
 	samples = perfdata_samples(r->file);
 	bytes = perfdata_bytes(r->file);

@@ -218,7 +218,10 @@ static int legacy_init(struct quipu_pmu *pmu, struct quipu_event *e)
 	}
 	hw->config = (uint64_t)code;
 	hw->idx = -1;
-	if ((attr->flags & ANY_FILTER) && d->env.kernel < 612)
+	if (attr->sample_period)
+		quipu_core_reason(d->env.core, "never samples: this machine's counters raise no "
+					       "overflow interrupt; count it instead");
+	else if ((attr->flags & ANY_FILTER) && d->env.kernel < 612)
 		quipu_core_reason(d->env.core, "counts every privilege level: this machine cannot "
 					       "tell user and kernel activity apart");
 	return 0;
