@@ -355,6 +355,10 @@ static void room_interrupt(void *self, const struct quipu_interrupt *irq)
 	(void)irq; /* no deadline is armed here: units interrupt from their own traffic */
 }
 
+/*
+ * Units that nobody counts on are left where they are: what their devices did is made up for, or
+ * skipped, when a counter starts, so that it does not matter how often time was told before.
+ */
 static void room_advance(void *self, uint64_t now_ns)
 {
 	struct vtd_room *r = self;
@@ -362,7 +366,8 @@ static void room_advance(void *self, uint64_t now_ns)
 	if (now_ns > r->now)
 		r->now = now_ns;
 	for (unsigned i = 0; i < r->nunits; i++)
-		unit_sync(&r->units[i]);
+		if (quipu_vtd_counting(r->units[i].vtd, NULL))
+			unit_sync(&r->units[i]);
 }
 
 /* ---- for a person ---- */

@@ -233,6 +233,34 @@ static void an_hour_unwatched(void **state)
 	assert_int_equal(value[0], 250 + 2000 + 1500 * 6 + 500 * 3 + 700 * 18 + 300 * 10);
 }
 
+/* The machine tells its time or does not: devices that nobody counted have done the same. */
+static void time_told_changes_nothing(void **state)
+{
+	uint64_t value[2];
+
+	(void)state;
+	for (unsigned told = 0; told < 2; told++) {
+		struct lab *lab = lab_new("vtd", NULL, -1);
+		struct quipu_event *e;
+
+		for (unsigned i = 0; i < 500; i++) {
+			lab->now += 10000000;
+			if (told)
+				quipu_platform_vtd.advance(lab->room, lab->now);
+		}
+		e = lab_open(lab, "dmar0/iotlb_hit/", false, NULL);
+		for (unsigned i = 0; i < 50; i++) {
+			lab->now += 1000000;
+			if (told)
+				quipu_platform_vtd.advance(lab->room, lab->now);
+		}
+		value[told] = lab_count(e);
+		lab_free(lab);
+	}
+	assert_int_equal(value[0], value[1]);
+	assert_true(value[0] > 0);
+}
+
 /* Two counters whose filters exclude each other share the traffic between them; without filter it
  * is the sum. */
 static void filters_partition_the_traffic(void **state)
@@ -327,6 +355,7 @@ int main(void)
 		cmocka_unit_test(the_number_of_the_document),
 		cmocka_unit_test(looking_changes_nothing),
 		cmocka_unit_test(an_hour_unwatched),
+		cmocka_unit_test(time_told_changes_nothing),
 		cmocka_unit_test(filters_partition_the_traffic),
 		cmocka_unit_test(every_event_moves),
 	};
