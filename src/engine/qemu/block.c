@@ -241,9 +241,9 @@ static void fill(struct block *b, const struct rates *r, const struct insn *insn
 	for (unsigned i = 0; i < n; i++) {
 		offsets[i] = (uint16_t)(insn[i].pc - b->pc);
 		classes[i] = insn[i].class;
-		b->lanes += r->lane[insn[i].class];
+		b->lanes += r->lane[insn[i].class & (INSN_BYTES - 1)];
 		for (unsigned k = 0; k < r->nscalars; k++)
-			b->scalar[k] = (uint16_t)(b->scalar[k] + r->scalar[insn[i].class][k]);
+			b->scalar[k] = (uint16_t)(b->scalar[k] + r->scalar[insn[i].class & (INSN_BYTES - 1)][k]);
 	}
 }
 
@@ -267,6 +267,14 @@ const struct block *block_intern(struct block_store *s, const struct rates *r, c
 	if (++s->nblocks > 2 * s->nbuckets)
 		grow(s);
 	return b;
+}
+
+bool block_accesses(const struct block *b, unsigned i)
+{
+	unsigned byte = block_classes(b)[i];
+	uint64_t classes = quipu_signal_mask(QUIPU_SIGNAL_LOADS) | quipu_signal_mask(QUIPU_SIGNAL_STORES);
+
+	return byte & (INSN_LOAD | INSN_STORE) || classes & QUIPU_CLASS_BIT(byte & (INSN_LOAD - 1));
 }
 
 int block_index(const struct block *b, uint64_t pc)
@@ -298,6 +306,7 @@ static void add_outcome(const struct rates *r, const struct step *s, int64_t v[I
 
 static void add_class(const struct rates *r, unsigned class, int64_t v[INDEXES])
 {
+	class &= INSN_BYTES - 1;
 	for (unsigned k = 0; k < SEG_LANES; k++)
 		v[k] += r->lane[class][k];
 	for (unsigned k = 0; k < r->nscalars; k++)

@@ -67,6 +67,14 @@ static inline const uint8_t *block_classes(const struct block *b)
 	return (const uint8_t *)(block_offsets(b) + b->n);
 }
 
+/* block_restarts - may instruction @i trap and be begun again? block_accesses - does it access memory? */
+static inline bool block_restarts(const struct block *b, unsigned i)
+{
+	return block_classes(b)[i] & INSN_RESTARTS;
+}
+
+bool block_accesses(const struct block *b, unsigned i);
+
 static inline uint64_t block_insn(const struct block *b, unsigned i)
 {
 	return b->pc + block_offsets(b)[i];

@@ -30,7 +30,9 @@ enum flow {
 /* Beside the class, for instructions that compute and access memory at once: in the class byte of a block's record. */
 #define INSN_LOAD  0x20u
 #define INSN_STORE 0x40u
-#define INSN_BYTES 128u /* values of a class byte */
+#define INSN_BYTES 128u /* values of them */
+/* In the class byte too: a trap of the register window may end it before it has done anything (sparc64). */
+#define INSN_RESTARTS 0x80u
 _Static_assert(QUIPU_INSN_CLASSES <= INSN_LOAD, "class and accesses share a byte");
 
 /* The instruction behind a transfer that is executed before its target (sparc64). */
@@ -45,7 +47,7 @@ struct decoded {
 	uint8_t class; /* enum quipu_insn_class */
 	uint8_t flow;  /* enum flow */
 	uint8_t size;  /* bytes; 0: not decodable */
-	uint8_t access; /* INSN_LOAD, INSN_STORE: beside what the class says */
+	uint8_t access; /* INSN_LOAD, INSN_STORE, INSN_RESTARTS: beside what the class says */
 	uint8_t again; /* FLOW_REP: the accesses of each repetition */
 	uint8_t delay; /* enum delay */
 	uint64_t target; /* of a direct transfer */

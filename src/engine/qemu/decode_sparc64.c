@@ -121,6 +121,8 @@ static void op_2(struct decoded *d, uint32_t w)
 	unsigned op3 = (unsigned)bits_get(w, 24, 19);
 
 	d->class = arithmetic[op3];
+	if (op3 == 0x39 || op3 == 0x3c || op3 == 0x3d || op3 == 0x2b) /* return, save, restore, flushw */
+		d->access = INSN_RESTARTS;
 	switch (op3) {
 	case 0x28:
 		if (bits_get(w, 18, 14) == 15) /* membar */

@@ -157,11 +157,12 @@ static inline __attribute__((always_inline)) void follow(struct seg_vcpu *v, con
 	uint64_t top = v->priv[HOT_TOP];
 
 	v->priv[HOT_WAS_TOP] = top;
-	if (__builtin_expect(!frames, 0))
+	/* A conditional one that was not taken, or a call that only asks where it is. */
+	if (__builtin_expect(!frames, 0) || (p->flow != FLOW_RET && t->pc == p->fall))
 		return;
 	if (p->flow >= FLOW_RET)
 		stack_return(frames, &top, t->pc, &engine.entries);
-	if (p->flow != FLOW_RET) {
+	if (p->flow != FLOW_RET && p->flow != FLOW_CRET) {
 		stack_push(frames, &top, p->fall, p->cti);
 		if (__builtin_expect(!t->entry, 0))
 			add_entry((struct block *)t);
@@ -380,8 +381,9 @@ static int interrupted_index(const struct block *p, const struct block *t)
 {
 	int i = block_index(p, t->pc);
 
+	/* A fault is one of an access; a return to its own block's first instruction is rare unless the stack says so. */
 	if (block_indirect(p))
-		return i > 0 ? i : -1;
+		return i > 0 || (i == 0 && block_accesses(p, 0)) ? i : -1;
 	if (block_successor(p, t->pc) || (p->flow == FLOW_SYSCALL && t->pc == p->cti))
 		return -1;
 	return i;
@@ -439,6 +441,8 @@ COLD static void resume(struct seg_vcpu *v, const struct block *t)
 		step.again = true;
 	} else if (index >= 0) {
 		step.skip = replayed(p, index, t);
+		if (engine.isa->traits & ISA_BRANCH && p->moves && t->pc == p->cti + 4)
+			s->pending = p;
 	} else if (block_successor(p, t->pc) || block_indirect(p)) {
 		resolve(v, t, p, &step);
 	}
@@ -475,7 +479,8 @@ static bool delayed(struct seg_vcpu *v, struct vcpu *s, const struct block *t, c
 			resolve(v, t, from, step);
 		return true;
 	}
-	if (block_indirect(p) && (index < 0 || (index == 0 && p->flow == FLOW_IJUMP))) {
+	/* A window trap restarts what moves the window; else control went there, if only to its own block. */
+	if (block_indirect(p) && (index < 0 || !block_restarts(p, (unsigned)index))) {
 		resolve(v, t, p, step);
 		return true;
 	}
