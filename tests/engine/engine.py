@@ -199,7 +199,14 @@ def test_processes():
     alone = lanes(rows(run([], guest("forktree"), "0"), "total")[0])[0]
     check("a parent's counts are its own", leaves[0] > max(leaves[1:]) and leaves[0] < 2 * alone, leaves)
     out = run(["-b"], guest("execer"), "/bin/true")
-    check("an exec of the host's program is announced", any("foreign 1" in line for line in out), "\n".join(out))
+    check("an exec of the host's program is followed", "isa x86_64" in rows(out, "proc")[-1] and
+          not any("foreign" in line for line in out) and lanes(rows(out, "total")[-1])[0] > 10000, "\n".join(out))
+    old = f"{TMP}/old"
+    with open(old, "wb") as f:
+        f.write(b"\x7fELF\x01\x01\x01" + bytes(93))
+    os.chmod(old, 0o755)
+    out = run(["-b"], guest("execer"), old)
+    check("an exec of a program that is not followed is announced", any("foreign 1" in line for line in out), "\n".join(out))
     out = run(["-b"], guest("execer"), "/no/such/program")
     check("an exec that must fail is not", not any("foreign" in line for line in out), "\n".join(out))
     out = run([], guest("killself"))

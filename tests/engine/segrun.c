@@ -324,7 +324,7 @@ static const char *reason_name(uint32_t reason)
 	static const char *const names[] = { "start", "thread", "clone", "deadline", "request", "ring",
 					     "slept", "fork",	"exit",	 "exec",     "foreign" };
 
-	return names[bits_low(reason)];
+	return bits_low(reason) < sizeof(names) / sizeof(names[0]) ? names[bits_low(reason)] : "other";
 }
 
 static void print_totals(const char *when, unsigned slot, unsigned v)
@@ -442,6 +442,7 @@ static pid_t start(char **argv)
 			snprintf(run.head->sysroot, SEG_PATH, "%s", a[1]);
 		qemu[n++] = *a;
 	}
+	snprintf(run.head->plugin, SEG_PATH, "%s", argv[0]);
 	fflush(stdout);
 	pid = fork();
 	if (!pid) {

@@ -149,7 +149,7 @@ static void any_bytes_decode_to_a_class(void **state)
 
 			isa_find(tables[k].isa)->decode(bytes, sizeof(bytes), PC, &d);
 			assert_true(d.class < QUIPU_INSN_CLASSES && d.flow <= FLOW_CRET && d.delay <= DELAY_NEVER);
-			assert_true(d.size <= 16 && !(d.access & ~(INSN_LOAD | INSN_STORE)));
+			assert_true(d.size <= 16 && !(d.access & ~(INSN_LOAD | INSN_STORE | INSN_RESTARTS)));
 		}
 	}
 }
