@@ -172,6 +172,8 @@ void rock_terms_settle(struct quipu_rock *, struct rock_pair *, enum rock_type, 
 /* What does it follow, after a start, stop or change? */
 void rock_terms_choose(struct quipu_rock *, struct rock_pair *, enum rock_type, enum rock_kind);
 void rock_terms_arm(struct quipu_rock *, struct rock_pair *, enum rock_type, enum rock_kind);
+/* The deadline slot of its first signal. */
+unsigned rock_terms_slot(enum rock_type, enum rock_kind);
 /* hardware.c, for signals.c */
 void rock_counter_add(struct quipu_rock *, struct rock_pair *, enum rock_type, uint64_t n);
 void rock_sampler_candidates(struct quipu_rock *, struct rock_pair *, enum rock_type, uint64_t n);

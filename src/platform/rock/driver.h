@@ -44,6 +44,8 @@ struct rock_driver_env {
 	int (*want)(void *arg, unsigned code, unsigned source, uint64_t filter);
 	/* The one signal that a counter follows, QUIPU_SIGNAL_NONE: none or several. */
 	quipu_signal (*signal)(void *arg, unsigned code, unsigned source, uint64_t filter);
+	/* The deadline slot of a counter that follows one signal, -1: none, or several. */
+	int (*slot)(void *arg, unsigned code, unsigned source, uint64_t filter);
 	/* Who has the counter of @code on the chip of @strand: a strand, or -1. For messages only. */
 	int (*owner)(void *arg, unsigned strand, unsigned code);
 	void *arg;

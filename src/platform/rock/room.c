@@ -103,6 +103,20 @@ static quipu_signal signal_of(void *arg, unsigned code, unsigned source, uint64_
 	return source == RK_PERF_SRC_STRAND ? f[0].signal : QUIPU_SIGNAL_NONE;
 }
 
+static int slot_of(void *arg, unsigned code, unsigned source, uint64_t filter)
+{
+	const struct room *r = arg;
+	struct rock_follow f[STRAND_TERMS];
+	enum rock_type type;
+	unsigned ignored;
+
+	if (r->tree.records || !rock_type_decode(code, false, &type, &ignored) || source != RK_PERF_SRC_STRAND)
+		return -1;
+	if (rock_events_follow(type, source, filter, f, NULL) != 1 || f[0].weight != 1 || f[0].chip)
+		return -1;
+	return (int)rock_terms_slot(type, ROCK_COUNTER);
+}
+
 static int owner_of(void *arg, unsigned strand, unsigned code)
 {
 	return quipu_rock_owner(((struct room *)arg)->rock, strand / STRANDS, code);
@@ -171,6 +185,7 @@ static int make_driver(struct room *r)
 		.can = can,
 		.want = want,
 		.signal = signal_of,
+		.slot = slot_of,
 		.owner = owner_of,
 		.arg = r,
 	};

@@ -90,7 +90,12 @@ void rock_terms_arm(struct quipu_rock *r, struct rock_pair *p, enum rock_type ty
 	for (unsigned i = 0; i < ts->n; i++) {
 		struct rock_term *t = &ts->term[i];
 		struct rock_strand *s = term_strand(r, chip, t);
-		struct quipu_deadline d = {.signal = t->signal, .overflow = QUIPU_OVERFLOW_BELL};
+		/* One signal, and a counter: what follows is the period arithmetic alone. The kind is named after its first user. */
+		struct quipu_deadline d = {
+			.signal = t->signal,
+			.overflow = kind == ROCK_COUNTER && ts->n == 1 && t->weight == 1 ? QUIPU_OVERFLOW_X86
+											  : QUIPU_OVERFLOW_BELL,
+		};
 
 		d.at = t->base + (left - 1) / weights + 1;
 		if (t->weight <= 0 || (t->armed && t->at == d.at))
@@ -129,11 +134,16 @@ static void add_term(struct quipu_rock *r, struct rock_terms *ts, unsigned stran
 	};
 }
 
+unsigned rock_terms_slot(enum rock_type type, enum rock_kind kind)
+{
+	return (kind == ROCK_COUNTER ? (unsigned)type : ROCK_TYPES + (unsigned)type) * STRAND_TERMS;
+}
+
 void rock_terms_choose(struct quipu_rock *r, struct rock_pair *p, enum rock_type type, enum rock_kind kind)
 {
 	struct rock_terms *ts = terms_of(p, kind);
 	unsigned chip = chip_of(r, p, type), source = kind == ROCK_COUNTER ? p->counter.source : p->sampler.source;
-	unsigned first_slot = (kind == ROCK_COUNTER ? type : ROCK_TYPES + (unsigned)type) * STRAND_TERMS;
+	unsigned first_slot = rock_terms_slot(type, kind);
 	struct rock_follow f[STRAND_TERMS];
 	unsigned n = follow(p, type, kind, f);
 

@@ -87,6 +87,25 @@ def record(work):
         holds(max(seen, key=seen.get) == "fib", f"{event}: {seen}")
 
 
+@test("an overflow served in the engine leaves the same samples as one that the program waits for")
+def local(work):
+    for options in (["-e", "rock/instructions/", "-c", "509"], ["-e", "cycles", "-c", "5003"], ["-e", "cycles", "-F", "20000"],
+                    ["-e", "instructions,rock/l2_dcache_load/", "-c", "7001"], ["-g", "-e", "instructions", "-c", "9001"]):
+        data = {}
+        for where in ([], ["--no-local"]):
+            work.record("-m", "rock", *where, *options, "--", RECURSE)
+            data[bool(where)] = work.samples("ip,sym,period,time")
+        holds(len(data[False]) > 4, f"{options}: {len(data[False])} samples")
+        equal(data[True], data[False], " ".join(options))
+
+
+@test("every sample is taken, however short the period")
+def short_periods(work):
+    total = count(work, "instructions")
+    work.record("-m", "rock", "-e", "instructions", "-c", "101", "--", RECURSE)
+    equal(len(work.samples("ip")), total // 101, "samples")
+
+
 @test("report knows the functions of the program")
 def report(work):
     work.record("-m", "rock", "-c", "5000", "--", RECURSE)
