@@ -3,6 +3,7 @@
 #include <quipu/platform.h>
 
 #include "platform/imc/room.h"
+#include "platform/power/room.h"
 #include "platform/riscv/room.h"
 #include "platform/rock/room.h"
 #include "platform/vtd/room.h"
@@ -10,6 +11,7 @@
 
 const struct quipu_platform *const quipu_platforms[] = {
 	&quipu_platform_imc,
+	&quipu_platform_power,
 	&quipu_platform_riscv,
 	&quipu_platform_rock,
 	&quipu_platform_vtd,

@@ -1,0 +1,650 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The driver of the POWER9 core PMU on bare metal: Linux 6.12 arch/powerpc/perf/core-book3s.c, power9-pmu.c; power-cpu
+ * sheet section 5.
+ *
+ * Not there: branch stacks, event-based branches, data sources and weights, the start quirk of 5.5. An event that the
+ * model cannot count is refused (property quipu,unknown-events = "zero": opens and reads 0, as Linux would).
+ */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <libfdt.h>
+
+#include <quipu/attr.h>
+#include <quipu/bits.h>
+
+#include "platform/power/driver.h"
+#include "platform/power/events.h"
+
+#define MAX_PERIOD  PMC_NEGATIVE /* a counter goes no farther than this before it interrupts */
+#define ROLL_BACK   256u
+#define GROUP_LIMIT 5u
+#define REG_FREEZE  (MMCR0_FC | MMCR0_PMAE | MMCR0_PMAO | MMCR0_FC56)
+
+struct driver_cpu {
+	struct quipu_event *event[POWER_PMCS];
+	unsigned n;
+	unsigned slots; /* deadline slots in use, a bit each */
+	bool changed;	/* since the registers were written */
+	bool in_txn;
+	uint64_t pmis;
+};
+
+struct power_driver {
+	struct quipu_pmu pmu;
+	struct quipu_core *core;
+	struct power_pmu *hardware;
+	struct quipu_signals *signals;
+	unsigned ncpus;
+	struct driver_cpu *cpus;
+	uint32_t pvr;
+	bool zero; /* unknown events open */
+	struct quipu_pmu_event *list;
+	void (*trace)(void *arg, const char *line);
+	void *trace_arg;
+};
+
+/* What the driver keeps of an event: hw.config the code, config_base its freeze bits, event_base its slot, idx PMC - 1. */
+
+/* ---- registers ---- */
+
+static void trace(const struct power_driver *d, const char *what, unsigned cpu, unsigned spr, uint64_t value)
+{
+	char line[96];
+
+	if (!d->trace)
+		return;
+	snprintf(line, sizeof(line), "cpu %u: %s %u %s 0x%" PRIx64, cpu, what, spr, what[1] == 't' ? "<-" : "=", value);
+	d->trace(d->trace_arg, line);
+}
+
+static uint64_t mfspr(const struct power_driver *d, unsigned cpu, unsigned spr)
+{
+	uint64_t value = 0;
+
+	power_mfspr(d->hardware, cpu, spr, &value);
+	trace(d, "mfspr", cpu, spr, value);
+	return value;
+}
+
+static void mtspr(const struct power_driver *d, unsigned cpu, unsigned spr, uint64_t value)
+{
+	trace(d, "mtspr", cpu, spr, value);
+	power_mtspr(d->hardware, cpu, spr, value);
+}
+
+static unsigned pmc_spr(int idx)
+{
+	return SPR_PMC1 + (unsigned)idx;
+}
+
+static struct power_driver *driver_of(const struct quipu_event *e)
+{
+	return quipu_event_pmu(e)->driver;
+}
+
+static unsigned cpu_of(const struct quipu_event *e)
+{
+	return (unsigned)quipu_event_cpu_now(e);
+}
+
+/* ---- which event ---- */
+
+static int code_of(struct power_driver *d, const struct quipu_attr *attr, uint64_t *code)
+{
+	int err = 0;
+
+	*code = attr->config;
+	if (attr->type == PERF_TYPE_HARDWARE)
+		err = power_hardware_code(attr->config, code);
+	else if (attr->type == PERF_TYPE_HW_CACHE)
+		err = power_cache_code(attr->config, code);
+	else if (attr->type != PERF_TYPE_RAW)
+		return -ENOENT;
+	if (err) {
+		quipu_core_reason(d->core, "the POWER9 core PMU has no such event; `quipu list` shows those it has");
+		return err;
+	}
+	if (attr->type != PERF_TYPE_HARDWARE && power_blacklisted(d->pvr, *code)) {
+		quipu_core_reason(d->core, "event 0x%" PRIx64 " counts wrongly on this revision (PVR 0x%08x)", *code, d->pvr);
+		return -EINVAL;
+	}
+	return 0;
+}
+
+/* Values of sampling and threshold fields that the architecture reserves; looked for in the caller's own config. */
+static bool reserved_values(uint64_t config)
+{
+	static const uint8_t modes[] = {0x05, 0x09, 0x0c, 0x0d, 0x19, 0x1a, 0x1d, 0x1e};
+	uint64_t mode = bits_get(config, POWER_SAMPLE);
+
+	for (size_t i = 0; i < sizeof(modes); i++)
+		if (mode == modes[i])
+			return true;
+	return (mode & 3) == 3 || bits_get(config, POWER_THRESH_START) == 15 || bits_get(config, POWER_THRESH_STOP) == 15;
+}
+
+static uint64_t freeze_of(uint64_t flags)
+{
+	return (flags & QUIPU_ATTR_EXCLUDE_USER ? POWER_FCP : 0) | (flags & QUIPU_ATTR_EXCLUDE_KERNEL ? POWER_FCH : 0) |
+	       (flags & QUIPU_ATTR_EXCLUDE_IDLE ? POWER_FCWAIT : 0);
+}
+
+/* Does the group fit with one more? The chosen code of @e comes back. */
+static int check_group(struct power_driver *d, struct quipu_event *e, uint64_t *code)
+{
+	struct quipu_event *leader = quipu_event_leader(e), *member;
+	uint64_t codes[POWER_PMCS];
+	bool task[POWER_PMCS];
+	unsigned n = 0;
+
+	for (unsigned i = 0; leader != e && (member = quipu_event_member(leader, i)); i++) {
+		if (member == e || quipu_event_pmu(member) != &d->pmu || quipu_event_state(member) == -1)
+			continue;
+		if (n == GROUP_LIMIT) {
+			quipu_core_reason(d->core, "a group has room for %u events of the core PMU", GROUP_LIMIT);
+			return -EINVAL;
+		}
+		codes[n] = quipu_event_hw(member)->config;
+		task[n++] = quipu_event_task(member) != NULL;
+	}
+	codes[n] = *code;
+	task[n] = quipu_event_task(e) != NULL;
+	if (power_fit(codes, task, n + 1)) {
+		quipu_core_reason(d->core, n ? "with the other events of its group it does not fit the counters: several want the same one; "
+						"count them apart"
+					     : "no counter can count this code (constraints of POWER9's event codes)");
+		return -EINVAL;
+	}
+	*code = codes[n];
+	return 0;
+}
+
+/* Is there a model behind the code? */
+static int check_model(struct power_driver *d, uint64_t code)
+{
+	const struct power_event *x = power_event_by_code(code);
+
+	if (!x) {
+		if (d->zero) {
+			quipu_core_reason(d->core, "event 0x%" PRIx64 " is not modelled: reads 0", code);
+			return 0;
+		}
+		quipu_core_reason(d->core, "event 0x%" PRIx64 " is not modelled; no number is better than a false 0", code);
+		return -EOPNOTSUPP;
+	}
+	if (x->signal != QUIPU_SIGNAL_NONE && !d->signals->ops->has(d->signals, x->signal)) {
+		quipu_core_reason(d->core, "%s needs a model that does not run here", x->name);
+		return -ENOENT;
+	}
+	return 0;
+}
+
+static int power_init(struct quipu_pmu *pmu, struct quipu_event *e)
+{
+	struct power_driver *d = pmu->driver;
+	const struct quipu_attr *attr = quipu_event_attr(e);
+	struct quipu_hw_event *hw = quipu_event_hw(e);
+	uint64_t code;
+	int err = code_of(d, attr, &code);
+
+	if (err)
+		return err;
+	if (attr->type == PERF_TYPE_RAW && reserved_values(attr->config)) {
+		quipu_core_reason(d->core, "config 0x%" PRIx64 " has reserved sampling or threshold values",
+				  (uint64_t)attr->config);
+		return -EINVAL;
+	}
+	err = check_group(d, e, &code);
+	if (err)
+		return err;
+	if (attr->sample_type & PERF_SAMPLE_BRANCH_STACK) {
+		quipu_core_reason(d->core, "this model has no branch history buffer; use call graphs (-g) instead of -b");
+		return -EOPNOTSUPP;
+	}
+	if (bits_get(code, POWER_EBB)) {
+		quipu_core_reason(d->core, "event-based branches are not modelled");
+		return -EOPNOTSUPP;
+	}
+	err = check_model(d, code);
+	if (err)
+		return err;
+	hw->config = code;
+	hw->config_base = freeze_of(attr->flags);
+	hw->idx = -1;
+	hw->reload.max_left = MAX_PERIOD;
+	if (!attr->sample_period) {
+		hw->reload.sample_period = hw->reload.last_period = MAX_PERIOD;
+		hw->reload.period_left = (int64_t)MAX_PERIOD;
+	}
+	if (attr->flags & QUIPU_ATTR_EXCLUDE_USER)
+		quipu_core_reason(d->core, "counts 0: a program under a user-mode engine has no kernel activity; drop :k");
+	return 0;
+}
+
+/* ---- counting ---- */
+
+static void update(struct power_driver *d, unsigned cpu, struct quipu_event *e)
+{
+	struct quipu_hw_event *hw = quipu_event_hw(e);
+	uint64_t now = mfspr(d, cpu, pmc_spr(hw->idx)), delta = (now - hw->prev_count) & bits_mask(32);
+
+	/* Speculation can be rolled back: a counter that lost a little has not wrapped. */
+	if (hw->prev_count > now && hw->prev_count - now < ROLL_BACK)
+		delta = 0;
+	if (!delta)
+		return;
+	hw->prev_count = now;
+	quipu_event_add_count(e, delta);
+	hw->reload.period_left = (int64_t)((uint64_t)hw->reload.period_left - delta);
+}
+
+static bool set_period(struct quipu_hw_event *hw)
+{
+	bool used = quipu_reload_set_period(&hw->reload);
+
+	hw->prev_count = PMC_NEGATIVE - hw->reload.programmed;
+	return used;
+}
+
+static void power_read(struct quipu_event *e)
+{
+	struct quipu_hw_event *hw = quipu_event_hw(e);
+
+	if (!(hw->state & QUIPU_HES_STOPPED) && hw->idx >= 0)
+		update(driver_of(e), cpu_of(e), e);
+}
+
+/* As in Linux, a counting event is started and stopped by add and del alone. */
+static void power_start(struct quipu_event *e, int flags)
+{
+	struct power_driver *d = driver_of(e);
+	struct quipu_hw_event *hw = quipu_event_hw(e);
+
+	(void)flags;
+	if (hw->idx < 0 || !quipu_event_attr(e)->sample_period || !(hw->state & QUIPU_HES_STOPPED))
+		return;
+	hw->state = 0;
+	set_period(hw);
+	mtspr(d, cpu_of(e), pmc_spr(hw->idx), hw->prev_count);
+}
+
+static void power_stop(struct quipu_event *e, int flags)
+{
+	struct power_driver *d = driver_of(e);
+	struct quipu_hw_event *hw = quipu_event_hw(e);
+
+	(void)flags;
+	if (hw->idx < 0 || !quipu_event_attr(e)->sample_period || (hw->state & QUIPU_HES_STOPPED))
+		return;
+	update(d, cpu_of(e), e);
+	hw->state |= QUIPU_HES_STOPPED | QUIPU_HES_UPTODATE;
+	mtspr(d, cpu_of(e), pmc_spr(hw->idx), 0);
+}
+
+/* All events of a CPU: do they fit? The chosen codes go back into them. */
+static int fit(struct driver_cpu *c)
+{
+	uint64_t codes[POWER_PMCS];
+	bool task[POWER_PMCS];
+
+	for (unsigned i = 0; i < c->n; i++) {
+		codes[i] = quipu_event_hw(c->event[i])->config;
+		task[i] = quipu_event_task(c->event[i]) != NULL;
+	}
+	if (power_fit(codes, task, c->n))
+		return -EAGAIN;
+	for (unsigned i = 0; i < c->n; i++)
+		quipu_event_hw(c->event[i])->config = codes[i];
+	return 0;
+}
+
+static int power_add(struct quipu_event *e, int flags)
+{
+	struct power_driver *d = driver_of(e);
+	struct driver_cpu *c = &d->cpus[cpu_of(e)];
+	struct quipu_hw_event *hw = quipu_event_hw(e);
+
+	if (c->n == POWER_PMCS)
+		return -EAGAIN;
+	hw->idx = -1;
+	hw->state = flags & QUIPU_EF_START ? 0 : QUIPU_HES_STOPPED | QUIPU_HES_UPTODATE;
+	c->event[c->n++] = e;
+	if (!c->in_txn && fit(c)) {
+		c->n--;
+		quipu_core_reason(d->core, "the counters that it could use are taken");
+		return -EAGAIN;
+	}
+	hw->event_base = bits_low(~(uint64_t)c->slots);
+	c->slots |= 1u << hw->event_base;
+	c->changed = true;
+	return 0;
+}
+
+static void power_del(struct quipu_event *e, int flags)
+{
+	struct power_driver *d = driver_of(e);
+	unsigned cpu = cpu_of(e), i = 0;
+	struct driver_cpu *c = &d->cpus[cpu];
+	struct quipu_hw_event *hw = quipu_event_hw(e);
+
+	(void)flags;
+	power_read(e);
+	while (i < c->n && c->event[i] != e)
+		i++;
+	if (i == c->n)
+		return;
+	memmove(&c->event[i], &c->event[i + 1], (c->n - i - 1) * sizeof(c->event[0]));
+	c->n--;
+	c->slots &= ~(1u << hw->event_base);
+	c->changed = true;
+	if (hw->idx >= 0)
+		mtspr(d, cpu, pmc_spr(hw->idx), 0);
+	hw->idx = -1;
+	hw->state |= QUIPU_HES_STOPPED | QUIPU_HES_UPTODATE;
+}
+
+static void power_disable(struct quipu_pmu *pmu, unsigned cpu)
+{
+	struct power_driver *d = pmu->driver;
+
+	mtspr(d, cpu, SPR_MMCR0, (mfspr(d, cpu, SPR_MMCR0) & ~REG_FREEZE) | MMCR0_FC);
+}
+
+/* Give each event its counter: those that move are read first. */
+static void place(struct power_driver *d, unsigned cpu, struct driver_cpu *c, const struct power_values *v)
+{
+	for (unsigned i = 0; i < c->n; i++) {
+		struct quipu_hw_event *hw = quipu_event_hw(c->event[i]);
+
+		if (hw->idx < 0 || hw->idx == (int)v->pmc[i] - 1)
+			continue;
+		power_read(c->event[i]);
+		mtspr(d, cpu, pmc_spr(hw->idx), 0);
+		hw->idx = -1;
+	}
+	for (unsigned i = 0; i < c->n; i++) {
+		struct quipu_hw_event *hw = quipu_event_hw(c->event[i]);
+
+		power_pmu_set_slot(d->hardware, cpu, v->pmc[i], (unsigned)hw->event_base);
+		if (hw->idx >= 0)
+			continue;
+		hw->idx = (int)v->pmc[i] - 1;
+		set_period(hw);
+		mtspr(d, cpu, pmc_spr(hw->idx), hw->state & QUIPU_HES_STOPPED ? 0 : hw->prev_count);
+	}
+}
+
+static void power_enable(struct quipu_pmu *pmu, unsigned cpu)
+{
+	struct power_driver *d = pmu->driver;
+	struct driver_cpu *c = &d->cpus[cpu];
+	uint64_t codes[POWER_PMCS], freeze[POWER_PMCS];
+	struct power_values v;
+
+	if (!c->n)
+		return;
+	for (unsigned i = 0; i < c->n; i++) {
+		codes[i] = quipu_event_hw(c->event[i])->config;
+		freeze[i] = quipu_event_hw(c->event[i])->config_base;
+	}
+	if (power_compute(codes, freeze, c->n, &v))
+		return; /* cannot be: they fit when they were added */
+	if (c->changed) {
+		mtspr(d, cpu, SPR_MMCRA, v.mmcra & ~UINT64_C(1));
+		mtspr(d, cpu, SPR_MMCR1, v.mmcr1);
+		mtspr(d, cpu, SPR_MMCR2, v.mmcr2);
+		place(d, cpu, c, &v);
+		c->changed = false;
+	}
+	if (v.mmcra & 1)
+		mtspr(d, cpu, SPR_MMCRA, v.mmcra);
+	mtspr(d, cpu, SPR_MMCR0, v.mmcr0 | MMCR0_PMAE | MMCR0_FCECE);
+}
+
+static void power_start_txn(struct quipu_pmu *pmu, unsigned cpu, unsigned flags)
+{
+	struct power_driver *d = pmu->driver;
+
+	if (!(flags & QUIPU_TXN_ADD))
+		return;
+	power_disable(pmu, cpu);
+	d->cpus[cpu].in_txn = true;
+}
+
+static void power_cancel_txn(struct quipu_pmu *pmu, unsigned cpu)
+{
+	struct power_driver *d = pmu->driver;
+
+	if (!d->cpus[cpu].in_txn)
+		return;
+	d->cpus[cpu].in_txn = false;
+}
+
+static int power_commit_txn(struct quipu_pmu *pmu, unsigned cpu)
+{
+	struct power_driver *d = pmu->driver;
+
+	if (!d->cpus[cpu].in_txn)
+		return 0;
+	if (fit(&d->cpus[cpu]))
+		return -EAGAIN;
+	d->cpus[cpu].in_txn = false;
+	return 0;
+}
+
+static int power_slot(struct quipu_event *e)
+{
+	return (int)quipu_event_hw(e)->event_base;
+}
+
+static int power_event_idx(struct quipu_event *e)
+{
+	return quipu_event_hw(e)->idx + 1;
+}
+
+static quipu_signal power_signal(const struct quipu_event *e, bool *filtered)
+{
+	uint64_t code = quipu_event_hw((struct quipu_event *)e)->config;
+	const struct power_event *x = power_event_by_code(code);
+	uint64_t eligible = bits_get(code, POWER_SAMPLE) >> 2;
+
+	*filtered = quipu_event_attr(e)->flags & QUIPU_ATTR_EXCLUDE_USER;
+	if (x && bits_get(code, POWER_MARK))
+		return eligible == 5 ? QUIPU_SIGNAL_LOADS : eligible == 7 ? QUIPU_SIGNAL_STORES : x->signal;
+	return x ? x->signal : QUIPU_SIGNAL_NONE;
+}
+
+/* ---- the interrupt ---- */
+
+static void serve(struct power_driver *d, unsigned cpu, struct quipu_event *e, const struct quipu_interrupt *irq)
+{
+	struct quipu_hw_event *hw = quipu_event_hw(e);
+	struct quipu_sample sample = {.cpumode = PERF_RECORD_MISC_USER};
+
+	if (irq) {
+		sample.ip = irq->pc;
+		sample.addr = irq->addr;
+		sample.chain = irq->chain;
+		sample.nr_chain = irq->nr_chain;
+		sample.pid = irq->pid;
+		sample.tid = irq->tid;
+	}
+	if (hw->state & QUIPU_HES_STOPPED) {
+		mtspr(d, cpu, pmc_spr(hw->idx), 0);
+		return;
+	}
+	update(d, cpu, e);
+	/* Throttling asks for a stop; the engine process, which reloads by itself, cannot know, so the event goes on. */
+	if (set_period(hw) && quipu_event_attr(e)->sample_period)
+		quipu_event_overflow(e, &sample);
+	if (hw->idx >= 0 && !(hw->state & QUIPU_HES_STOPPED))
+		mtspr(d, cpu, pmc_spr(hw->idx), hw->prev_count);
+}
+
+void power_driver_interrupt(struct power_driver *d, unsigned cpu, const struct quipu_interrupt *irq)
+{
+	struct driver_cpu *c = &d->cpus[cpu];
+	uint64_t pmc[POWER_PMCS];
+
+	c->pmis++;
+	for (unsigned i = 0; i < POWER_PMCS; i++)
+		pmc[i] = mfspr(d, cpu, SPR_PMC1 + i);
+	for (unsigned i = 0; i < POWER_PMCS; i++) {
+		struct quipu_event *e = NULL;
+
+		if (pmc[i] < PMC_NEGATIVE)
+			continue;
+		for (unsigned k = 0; k < c->n; k++)
+			if (quipu_event_hw(c->event[k])->idx == (int)i)
+				e = c->event[k];
+		if (e)
+			serve(d, cpu, e, irq);
+		else
+			mtspr(d, cpu, SPR_PMC1 + i, 0);
+	}
+	mtspr(d, cpu, SPR_MMCR0,
+	      (mfspr(d, cpu, SPR_MMCR0) & ~(MMCR0_FC | MMCR0_PMAO)) | MMCR0_PMAE | MMCR0_FCECE);
+}
+
+uint64_t power_driver_pmis(const struct power_driver *d, unsigned cpu)
+{
+	return d->cpus[cpu].pmis;
+}
+
+/* ---- sysfs, life ---- */
+
+static const struct quipu_pmu_format formats[] = {
+	{"event", "config:0-51"},	 {"pmcxsel", "config:0-7"},	  {"mark", "config:8"},
+	{"combine", "config:10-11"},	 {"unit", "config:12-15"},	  {"pmc", "config:16-19"},
+	{"cache_sel", "config:20-23"},	 {"sample_mode", "config:24-28"}, {"thresh_sel", "config:29-31"},
+	{"thresh_stop", "config:32-35"}, {"thresh_start", "config:36-39"}, {"thresh_cmp", "config:40-49"},
+	{"sdar_mode", "config:50-51"},	 {NULL, NULL},
+};
+
+static const struct quipu_pmu_file files[] = {{"caps/pmu_name", "POWER9"}, {NULL, NULL}};
+
+static const char *availability(const struct power_driver *d, const struct power_event *x)
+{
+	if (!x)
+		return "not modelled";
+	if (x->signal != QUIPU_SIGNAL_NONE && !d->signals->ops->has(d->signals, x->signal))
+		return "needs a model that does not run here";
+	return NULL;
+}
+
+static int make_list(struct power_driver *d)
+{
+	unsigned n = 0;
+
+	while (power_files[n].name)
+		n++;
+	d->list = calloc(n + 1, sizeof(*d->list));
+	if (!d->list)
+		return -ENOMEM;
+	for (unsigned i = 0; i < n; i++) {
+		const struct power_event *x = power_event_by_code(power_files[i].code);
+		char *terms;
+
+		if (asprintf(&terms, "event=0x%02" PRIx64, power_files[i].code) < 0)
+			return -ENOMEM;
+		d->list[i] = (struct quipu_pmu_event){
+			.name = power_files[i].name,
+			.terms = terms,
+			.desc = x ? x->desc : NULL,
+			.signal = x ? x->signal : QUIPU_SIGNAL_NONE,
+			.exactness = x ? quipu_signal_exactness(x->signal) : QUIPU_MODELLED,
+			.unavailable = availability(d, x),
+		};
+	}
+	return 0;
+}
+
+static void describe_pmu(struct power_driver *d)
+{
+	d->pmu = (struct quipu_pmu){
+		.name = "cpu",
+		.type = PERF_TYPE_RAW,
+		.capabilities = QUIPU_PMU_CAP_EXTENDED_REGS,
+		.context = QUIPU_CONTEXT_HARDWARE,
+		.driver = d,
+		.formats = formats,
+		.events = d->list,
+		.files = files,
+		.event_init = power_init,
+		.add = power_add,
+		.del = power_del,
+		.start = power_start,
+		.stop = power_stop,
+		.read = power_read,
+		.pmu_enable = power_enable,
+		.pmu_disable = power_disable,
+		.start_txn = power_start_txn,
+		.commit_txn = power_commit_txn,
+		.cancel_txn = power_cancel_txn,
+		.event_idx = power_event_idx,
+		.slot = power_slot,
+		.signal = power_signal,
+	};
+}
+
+int power_driver_new(const struct quipu_platform_env *env, struct power_pmu *hardware, struct power_driver **out)
+{
+	struct power_driver *d = calloc(1, sizeof(*d));
+	int node = quipu_machine_find(env->machine, "quipu,power9-pmu"), err = -ENOMEM;
+
+	if (!d)
+		return err;
+	d->core = env->core;
+	d->hardware = hardware;
+	d->signals = env->signals;
+	d->ncpus = env->machine->ncpus;
+	d->trace = env->trace;
+	d->trace_arg = env->trace_arg;
+	d->pvr = (uint32_t)quipu_machine_number(env->machine, env->machine->cpus[0].offset, "cpu-version", 0x004e1202);
+	d->zero = node >= 0 && quipu_machine_has_string(env->machine, node, "quipu,unknown-events", "zero");
+	d->cpus = calloc(d->ncpus, sizeof(*d->cpus));
+	if (d->cpus)
+		err = make_list(d);
+	if (!err) {
+		describe_pmu(d);
+		err = quipu_core_register(env->core, &d->pmu);
+	}
+	if (err) {
+		power_driver_free(d);
+		return err;
+	}
+	*out = d;
+	return 0;
+}
+
+void power_driver_free(struct power_driver *d)
+{
+	if (!d)
+		return;
+	for (unsigned i = 0; d->list && power_files[i].name; i++)
+		free((char *)d->list[i].terms);
+	free(d->list);
+	free(d->cpus);
+	free(d);
+}
+
+void power_driver_describe(const struct power_driver *d, quipu_describe_fn *fn, void *arg)
+{
+	char line[160];
+
+	snprintf(line, sizeof(line), "core PMU \"cpu\" (type 4), PVR 0x%08x: four programmable counters, PMC5 instructions, PMC6 cycles",
+		 d->pvr);
+	fn(arg, 0, line);
+	fn(arg, 1, "32-bit counters; sampling by interrupt, without skid; an unknown code is refused");
+	for (unsigned cpu = 0; cpu < d->ncpus; cpu++) {
+		if (!d->cpus[cpu].pmis)
+			continue;
+		snprintf(line, sizeof(line), "CPU %u: %" PRIu64 " performance monitoring interrupts", cpu, d->cpus[cpu].pmis);
+		fn(arg, 1, line);
+	}
+}
