@@ -109,14 +109,15 @@ unsigned power_alternatives(uint64_t code, bool task, uint64_t out[8])
 	return n;
 }
 
-static bool first_pass(const uint64_t *code, unsigned n)
+/* The codes as they are. 0 they fit, -1 they do not, 1 alternatives may. */
+static int first_pass(const uint64_t *code, unsigned n)
 {
 	struct constraint sum = {0, 0}, c;
 
 	for (unsigned i = 0; i < n; i++)
 		if (constraint_of(code[i], &c) || !join(&sum, &c, CACHE_GROUP))
-			return false;
-	return (sum.value & sum.mask & CACHE_GROUP) == (sum.mask & CACHE_GROUP);
+			return 1;
+	return (sum.value & sum.mask & CACHE_GROUP) == (sum.mask & CACHE_GROUP) ? 0 : -1;
 }
 
 static bool search(uint64_t *code, const bool *task, unsigned n, unsigned i, struct constraint sum)
@@ -144,14 +145,16 @@ static bool search(uint64_t *code, const bool *task, unsigned n, unsigned i, str
 int power_fit(uint64_t *code, const bool *task, unsigned n)
 {
 	struct constraint c;
+	int first;
 
 	if (n > POWER_PMCS)
 		return -1;
 	for (unsigned i = 0; i < n; i++)
 		if (constraint_of(code[i], &c))
 			return -1;
-	if (first_pass(code, n))
-		return 0;
+	first = first_pass(code, n);
+	if (first <= 0)
+		return first;
 	return search(code, task, n, 0, (struct constraint){0, 0}) ? 0 : -1;
 }
 

@@ -1,0 +1,464 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/*
+ * The POWER9 core PMU against the cases of the power-cpu sheet (section 8) that need no engine: names, codes, constraints,
+ * register values, opening, sampling by hand-fed signals.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <quipu/system.h>
+#include <quipu/tree.h>
+
+#include "platform/power/constraint.h"
+#include "platform/power/driver.h"
+#include "platform/power/events.h"
+
+static struct {
+	struct quipu_machine *machine;
+	struct quipu_notes notes;
+	struct quipu_manual_signals *manual;
+	struct quipu_system *system;
+	struct quipu_core *core;
+	struct quipu_task *task;
+} bed;
+
+static void *load(const char *name, size_t *size)
+{
+	const char *dir = getenv("QUIPU_MACHINES");
+	char path[4096];
+	void *p;
+	FILE *f;
+
+	snprintf(path, sizeof(path), "%s/%s.dtb", dir ? dir : ".", name);
+	f = fopen(path, "rb");
+	assert_non_null(f);
+	fseek(f, 0, SEEK_END);
+	*size = (size_t)ftell(f);
+	rewind(f);
+	p = malloc(*size);
+	assert_non_null(p);
+	assert_int_equal(fread(p, 1, *size, f), *size);
+	fclose(f);
+	return p;
+}
+
+static int setup(void **state)
+{
+	const struct quipu_system_config config = {.paranoid = -1};
+	size_t size;
+	void *fdt = load("power9", &size);
+
+	(void)state;
+	memset(&bed, 0, sizeof(bed));
+	bed.machine = quipu_machine_parse(fdt, size, "power9", &bed.notes);
+	free(fdt);
+	assert_non_null(bed.machine);
+	bed.manual = quipu_manual_signals_new(bed.machine->ncpus);
+	bed.system = quipu_system_new(bed.machine, quipu_manual_signals_base(bed.manual), &config, &bed.notes);
+	assert_non_null(bed.system);
+	bed.core = quipu_system_core(bed.system);
+	bed.task = quipu_task_new(bed.core, NULL, 100, 100, false, "test", 0);
+	assert_non_null(bed.task);
+	quipu_system_run(bed.system, 0, bed.task, 0);
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	(void)state;
+	quipu_system_free(bed.system);
+	quipu_manual_signals_free(bed.manual);
+	quipu_machine_free(bed.machine);
+	quipu_notes_free(&bed.notes);
+	return 0;
+}
+
+static int open_attr(struct quipu_attr *attr, pid_t pid, int cpu, struct quipu_event *group, struct quipu_event **e)
+{
+	const struct quipu_caller who = {.pid = 1, .tid = 1, .perfmon = true, .ipc_lock = true};
+	uint32_t back;
+
+	attr->size = sizeof(*attr);
+	return quipu_event_open(bed.core, &who, attr, sizeof(*attr), pid, cpu, group, 0, &back, e);
+}
+
+static int open_event(uint32_t type, uint64_t config, pid_t pid, int cpu, struct quipu_event *group, struct quipu_event **e)
+{
+	struct quipu_attr attr = {.type = type, .config = config};
+
+	return open_attr(&attr, pid, cpu, group, e);
+}
+
+static int try_open(uint32_t type, uint64_t config)
+{
+	struct quipu_event *e = NULL;
+	int rc = open_event(type, config, 100, -1, NULL, &e);
+
+	quipu_event_close(e);
+	return rc;
+}
+
+static void feed(quipu_signal s, uint64_t n)
+{
+	quipu_manual_signals_feed(bed.manual, 0, s, n, 0x10001234);
+}
+
+static uint64_t count(struct quipu_event *e)
+{
+	uint64_t v = 0;
+
+	assert_int_equal(quipu_event_read(e, &v, sizeof(v)), sizeof(v));
+	return v;
+}
+
+/* ---- C1 to C5 ---- */
+
+static void c1_sysfs(void **state)
+{
+	struct quipu_tree *t = quipu_tree_new(bed.machine, bed.core);
+	static const char dir[] = "/sys/bus/event_source/devices/cpu/";
+	unsigned formats = 0, events = 0;
+
+	(void)state;
+	assert_non_null(t);
+	for (size_t i = 0; i < t->n; i++) {
+		if (strncmp(t->files[i].path, dir, strlen(dir)))
+			continue;
+		formats += !strncmp(t->files[i].path + strlen(dir), "format/", 7);
+		events += !strncmp(t->files[i].path + strlen(dir), "events/", 7);
+	}
+	assert_int_equal(formats, 13);
+	assert_int_equal(events, 24);
+	assert_string_equal(quipu_tree_text(t, "/sys/bus/event_source/devices/cpu/type"), "4\n");
+	assert_string_equal(quipu_tree_text(t, "/sys/bus/event_source/devices/cpu/events/instructions"), "event=0x02\n");
+	assert_null(quipu_tree_text(t, "/sys/bus/event_source/devices/cpu/cpumask"));
+	quipu_tree_free(t);
+}
+
+static void c2_generic_events(void **state)
+{
+	static const int want[10] = {[6] = -EOPNOTSUPP, [9] = -EOPNOTSUPP};
+	uint64_t code;
+
+	(void)state;
+	for (unsigned i = 0; i < 10; i++)
+		assert_int_equal(power_hardware_code(i, &code), want[i]);
+	assert_int_equal(try_open(PERF_TYPE_HARDWARE, 0), 0);
+	assert_int_equal(try_open(PERF_TYPE_HARDWARE, 1), 0);
+	assert_int_equal(try_open(PERF_TYPE_HARDWARE, 6), -EOPNOTSUPP);
+}
+
+static void c3_cache_events(void **state)
+{
+	static const struct {
+		uint64_t config, code;
+		int err;
+	} rows[] = {
+		{0x000000, 0x100fc, 0}, {0x010000, 0x2c04e, 0}, {0x000100, 0, -EOPNOTSUPP}, {0x010100, 0x300f0, 0},
+		{0x000200, 0x20054, 0}, {0x010101, 0, -EINVAL}, {0x000101, 0x408c, 0},	 {0x010002, 0x300fe, 0},
+		{0x000003, 0, -EOPNOTSUPP}, {0x010003, 0x300fc, 0}, {0x000103, 0, -EINVAL}, {0x010004, 0x400fc, 0},
+		{0x000005, 0x4d05e, 0}, {0x000006, 0, -EINVAL}, {0x000007, 0, -EINVAL}, {0x000300, 0, -EINVAL},
+		{0x020000, 0, -EINVAL},
+	};
+
+	(void)state;
+	for (unsigned i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		uint64_t code = 0;
+
+		assert_int_equal(power_cache_code(rows[i].config, &code), rows[i].err);
+		assert_int_equal(code, rows[i].code);
+	}
+}
+
+static void c4_malformed_codes(void **state)
+{
+	static const uint64_t codes[] = {0x21e, UINT64_C(1) << 52 | 0x1e, 0x700fa, 0x500f2, UINT64_C(1) << 63 | 0x1e};
+
+	(void)state;
+	for (unsigned i = 0; i < sizeof(codes) / sizeof(codes[0]); i++)
+		assert_int_equal(try_open(PERF_TYPE_RAW, codes[i]), -EINVAL);
+}
+
+static void c5_sample_modes(void **state)
+{
+	unsigned opened = 0, refused = 0;
+
+	(void)state;
+	for (uint64_t mode = 0; mode < 32; mode++) {
+		int rc = try_open(PERF_TYPE_RAW, 0x401e0 | mode << 24);
+
+		opened += rc == 0;
+		refused += rc == -EINVAL;
+	}
+	assert_int_equal(opened, 16);
+	assert_int_equal(refused, 16);
+	assert_int_equal(try_open(PERF_TYPE_RAW, 0x401e0 | UINT64_C(15) << 36), -EINVAL);
+	assert_int_equal(try_open(PERF_TYPE_RAW, 0x401e0 | UINT64_C(15) << 32), -EINVAL);
+}
+
+static void c6_blacklist(void **state)
+{
+	(void)state;
+	assert_int_equal(try_open(PERF_TYPE_RAW, 0x2c056), -EINVAL);
+	assert_int_equal(try_open(PERF_TYPE_RAW, 0x4003c), -EINVAL);
+	assert_int_equal(try_open(PERF_TYPE_RAW, 0x2c056 | UINT64_C(1) << 50), -EOPNOTSUPP);
+	assert_true(power_blacklisted(0x004e1201, 0x100f4));
+	assert_false(power_blacklisted(0x004e3202, 0x2c056));
+}
+
+/* ---- C7: the table of register values ---- */
+
+static void c7_register_values(void **state)
+{
+	static const struct {
+		uint64_t code[6];
+		unsigned pmc[6];
+		uint64_t mmcr0, mmcr1, mmcra;
+	} rows[] = {
+		{{0x1e}, {1}, 0x8010, 0x1e000000, UINT64_C(0x80000000000)},
+		{{0x1e, 2}, {1, 2}, 0xc010, 0x1e020000, UINT64_C(0x80000000000)},
+		{{0x1e, 2, 0x100fc, 0x2c04e}, {3, 4, 1, 2}, 0xc010, UINT64_C(0x0c000000fc4e1e02), UINT64_C(0x80000000000)},
+		{{0x1e, 2, 0x100fc, 0x2c04e, 0x4d05e}, {3, 5, 1, 2, 4}, 0xc000, UINT64_C(0x0c0d0000fc4e1e5e),
+		 UINT64_C(0x80000000000)},
+		{{0x1e, 2, 0x4d05e, 0x100fc, 0x2c04e, 0x300f0}, {6, 5, 4, 1, 2, 3}, 0xc000, UINT64_C(0x0c0d0000fc4ef05e),
+		 UINT64_C(0x80000000000)},
+		{{UINT64_C(0x34340401e0)}, {4}, 0x4010, 0xe0, 0x13451},
+		{{UINT64_C(0x343c0401e0)}, {4}, 0x4010, 0xe0, 0x13471},
+		{{0x16880, 0x46880}, {1, 4}, 0xc010, UINT64_C(0x6006008280000080), UINT64_C(0x80000000000)},
+	};
+	static const bool task[6] = {true, true, true, true, true, true};
+	static const uint64_t freeze[6];
+
+	(void)state;
+	for (unsigned i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		uint64_t code[6];
+		struct power_values v;
+		unsigned n = 0;
+
+		memcpy(code, rows[i].code, sizeof(code));
+		while (n < 6 && code[n])
+			n++;
+		assert_int_equal(power_fit(code, task, n), 0);
+		assert_int_equal(power_compute(code, freeze, n, &v), 0);
+		for (unsigned k = 0; k < n; k++)
+			assert_int_equal(v.pmc[k], rows[i].pmc[k]);
+		assert_int_equal(v.mmcr0, rows[i].mmcr0);
+		assert_int_equal(v.mmcr1, rows[i].mmcr1);
+		assert_int_equal(v.mmcra, rows[i].mmcra);
+	}
+}
+
+/* ---- C8 to C12: groups ---- */
+
+/* Open the codes as one group; the index of the first that is refused, or their number. */
+static unsigned open_group(const uint64_t *code, unsigned n, pid_t pid, int cpu, int *err)
+{
+	struct quipu_event *e[8] = {NULL};
+	unsigned i;
+
+	*err = 0;
+	for (i = 0; i < n && !*err; i++)
+		*err = open_event(PERF_TYPE_RAW, code[i], pid, cpu, e[0], &e[i]);
+	for (unsigned k = n; k-- > 0;)
+		quipu_event_close(e[k]);
+	return *err ? i - 1 : i;
+}
+
+static void c8_six_of_a_task_four_of_a_cpu(void **state)
+{
+	static const uint64_t code[] = {0x1e, 2, 0x4d05e, 0x100fc, 0x2c04e, 0x300f0};
+	int err;
+
+	(void)state;
+	assert_int_equal(open_group(code, 6, 100, -1, &err), 6);
+	assert_int_equal(open_group(code, 6, -1, 0, &err), 4);
+	assert_int_equal(err, -EINVAL);
+}
+
+static void c9_cycles_five_times(void **state)
+{
+	static const uint64_t code[] = {0x1e, 0x1e, 0x1e, 0x1e, 0x1e, 0x1e};
+	int err;
+
+	(void)state;
+	assert_int_equal(open_group(code, 6, 100, -1, &err), 5);
+	assert_int_equal(err, -EINVAL);
+}
+
+static void c10_pairs_that_want_one_counter(void **state)
+{
+	static const uint64_t pairs[][2] = {{0x4d05e, 0x400f6}, {0x100f8, 0x1e054},
+					    {UINT64_C(0x34340401e0), UINT64_C(0x343c0401e0)}};
+	int err;
+
+	(void)state;
+	for (unsigned i = 0; i < 3; i++) {
+		assert_int_equal(open_group(pairs[i], 2, 100, -1, &err), 1);
+		assert_int_equal(err, -EINVAL);
+	}
+}
+
+static void c11_alternatives(void **state)
+{
+	struct quipu_event *a, *b;
+
+	(void)state;
+	assert_int_equal(open_event(PERF_TYPE_RAW, 0x3e054, 100, -1, NULL, &a), 0);
+	assert_int_equal(open_event(PERF_TYPE_RAW, 0x300f0, 100, -1, a, &b), 0);
+	feed(QUIPU_SIGNAL_L1D_READ_MISSES, 700);
+	feed(QUIPU_SIGNAL_L1D_WRITE_MISSES, 30);
+	assert_int_equal(count(a), 700);
+	assert_int_equal(count(b), 30);
+	assert_int_equal(quipu_event_hw(a)->idx + 1, 4);
+	quipu_event_close(b);
+	quipu_event_close(a);
+}
+
+static void c12_second_pass_is_lax(void **state)
+{
+	static const bool task[3] = {true, true, true};
+	uint64_t alone[] = {0x16880}, pair[] = {0x46880, 0x16880}, lax[] = {0x200f4, 0x2c04e, 0x16880};
+	static const uint64_t freeze[3];
+	struct power_values v;
+
+	(void)state;
+	assert_int_equal(power_fit(pair, task, 2), 0);
+	assert_int_equal(power_fit(lax, task, 3), 0);
+	assert_int_equal(power_compute(lax, freeze, 3, &v), 0);
+	assert_int_equal(v.pmc[0], 6);
+	assert_int_equal(v.pmc[1], 2);
+	assert_int_equal(v.pmc[2], 1);
+	assert_int_not_equal(power_fit(alone, task, 1), 0);
+}
+
+/* ---- C13 to C15, C22: counting and sampling ---- */
+
+static void c13_counts_through_interrupts(void **state)
+{
+	const uint64_t n = 3 * (UINT64_C(1) << 31) + 12345;
+	struct quipu_event *e;
+
+	(void)state;
+	assert_int_equal(open_event(PERF_TYPE_RAW, 2, 100, -1, NULL, &e), 0);
+	feed(QUIPU_SIGNAL_INSTRUCTIONS, n);
+	assert_int_equal(count(e), n);
+	quipu_event_close(e);
+}
+
+static uint64_t samples_of(void *ring, size_t pages)
+{
+	uint64_t head, n = 0;
+	const uint8_t *data = (const uint8_t *)ring + 4096;
+
+	memcpy(&head, (uint8_t *)ring + 1024, 8);
+	assert_true(head < pages * 4096);
+	for (uint64_t at = 0; at < head;) {
+		struct perf_event_header h;
+
+		memcpy(&h, data + at, sizeof(h));
+		n += h.type == PERF_RECORD_SAMPLE;
+		at += h.size;
+	}
+	return n;
+}
+
+static void c14_every_period_a_sample(void **state)
+{
+	static const uint64_t periods[] = {97, 4099, (UINT64_C(1) << 31) - 1, UINT64_C(1) << 31, (UINT64_C(1) << 31) + 5};
+	static const uint64_t totals[] = {97 * 50 + 3, 4099 * 20 + 1, UINT64_C(1) << 34, UINT64_C(1) << 34,
+					  UINT64_C(1) << 34};
+
+	(void)state;
+	for (unsigned i = 0; i < sizeof(periods) / sizeof(periods[0]); i++) {
+		const struct quipu_caller who = {.perfmon = true, .ipc_lock = true};
+		struct quipu_attr attr = {.type = PERF_TYPE_RAW, .config = 2, .sample_period = periods[i],
+					  .sample_type = PERF_SAMPLE_IP | PERF_SAMPLE_PERIOD};
+		void *ring = aligned_alloc(4096, 17 * 4096);
+		struct quipu_event *e;
+
+		assert_non_null(ring);
+		memset(ring, 0, 17 * 4096);
+		assert_int_equal(open_attr(&attr, 100, -1, NULL, &e), 0);
+		assert_int_equal(quipu_event_map(e, &who, ring, 16, true), 0);
+		feed(QUIPU_SIGNAL_INSTRUCTIONS, totals[i]);
+		assert_int_equal(count(e), totals[i]);
+		assert_int_equal(samples_of(ring, 16), totals[i] / periods[i]);
+		quipu_event_unmap(e);
+		quipu_event_close(e);
+		free(ring);
+	}
+}
+
+static void c16_kernel_only_counts_nothing(void **state)
+{
+	struct quipu_attr attr = {.type = PERF_TYPE_RAW, .config = 2, .flags = QUIPU_ATTR_EXCLUDE_USER};
+	struct quipu_event *k, *u;
+
+	(void)state;
+	assert_int_equal(open_attr(&attr, 100, -1, NULL, &k), 0);
+	attr.flags = QUIPU_ATTR_EXCLUDE_KERNEL | QUIPU_ATTR_EXCLUDE_HV;
+	assert_int_equal(open_attr(&attr, 100, -1, k, &u), 0); /* C17: one group, each its own states */
+	feed(QUIPU_SIGNAL_INSTRUCTIONS, 1000);
+	assert_int_equal(count(k), 0);
+	assert_int_equal(count(u), 1000);
+	quipu_event_close(u);
+	quipu_event_close(k);
+}
+
+static void c22_registers_in_samples(void **state)
+{
+	struct quipu_attr attr = {.type = PERF_TYPE_RAW, .config = 2, .sample_period = 1000,
+				  .sample_type = PERF_SAMPLE_REGS_INTR, .sample_regs_intr = UINT64_C(0x1fffffffffff)};
+	struct quipu_event *e = NULL;
+
+	(void)state;
+	assert_int_equal(open_attr(&attr, 100, -1, NULL, &e), 0);
+	quipu_event_close(e);
+	e = NULL;
+	attr.sample_regs_intr |= UINT64_C(1) << 48;
+	assert_int_equal(open_attr(&attr, 100, -1, NULL, &e), -EINVAL);
+}
+
+static void c26_every_nth_load(void **state)
+{
+	struct quipu_attr attr = {.type = PERF_TYPE_RAW, .config = UINT64_C(0x34340401e0), .sample_period = 100,
+				  .sample_type = PERF_SAMPLE_IP | PERF_SAMPLE_ADDR};
+	const struct quipu_caller who = {.perfmon = true, .ipc_lock = true};
+	void *ring = aligned_alloc(4096, 9 * 4096);
+	struct quipu_event *e;
+
+	(void)state;
+	assert_non_null(ring);
+	memset(ring, 0, 9 * 4096);
+	assert_int_equal(open_attr(&attr, 100, -1, NULL, &e), 0);
+	assert_int_equal(quipu_event_map(e, &who, ring, 8, true), 0);
+	feed(QUIPU_SIGNAL_STORES, 5000);
+	feed(QUIPU_SIGNAL_LOADS, 1234);
+	assert_int_equal(samples_of(ring, 8), 12);
+	quipu_event_unmap(e);
+	quipu_event_close(e);
+	free(ring);
+}
+
+#define CASE(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		CASE(c1_sysfs), CASE(c2_generic_events), CASE(c3_cache_events), CASE(c4_malformed_codes),
+		CASE(c5_sample_modes), CASE(c6_blacklist), CASE(c7_register_values), CASE(c8_six_of_a_task_four_of_a_cpu),
+		CASE(c9_cycles_five_times), CASE(c10_pairs_that_want_one_counter), CASE(c11_alternatives),
+		CASE(c12_second_pass_is_lax), CASE(c13_counts_through_interrupts), CASE(c14_every_period_a_sample),
+		CASE(c16_kernel_only_counts_nothing), CASE(c22_registers_in_samples), CASE(c26_every_nth_load),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
