@@ -110,7 +110,9 @@ static int parse_options(struct options *o, int argc, char **argv)
 
 /* Ours, and what perf sets before it starts a program: a program must not see what it was started with. */
 static const char *const taken_back[] = {
-	"LD_PRELOAD", GATE_ENV, "SYSFS_PATH", "PROC_PATH", "LIBPFM_FORCE_PMU", "PREFIX", "PERF_BUILDID_DIR", "PATH", NULL,
+	"LD_PRELOAD", GATE_ENV, "SYSFS_PATH", "PROC_PATH", "LIBPFM_FORCE_PMU", "PREFIX", "PERF_BUILDID_DIR",
+	"DEBUGINFOD_URLS", "PATH",
+	NULL,
 };
 
 static char *preload_path(void)

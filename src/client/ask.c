@@ -325,6 +325,7 @@ static int adopt_event(struct gate *g, struct quipu_event *event, struct gate_ev
 		return -ENOMEM;
 	e->event = event;
 	e->id = quipu_event_id(event);
+	e->pid = quipu_event_task(event) ? quipu_task_pid(quipu_event_task(event)) : 0;
 	cell = take_cell(g, e->id);
 	if (cell < 0) {
 		free(e);

@@ -36,6 +36,8 @@ struct gate_event {
 	struct ring_memory *ring;
 	unsigned maps;
 	bool async, closed;
+	bool hangs_up; /* its task has ended, the process is about to */
+	pid_t pid;     /* of its task, 0 */
 	struct gate_event *chain; /* of the table by id */
 };
 
@@ -109,6 +111,9 @@ void gate_bury(struct gate *, struct source *);
 void gate_changed(struct gate *);
 struct gate_event *gate_find(const struct gate *, uint64_t id);
 uint64_t gate_host_ns(void);
+
+/* The process is gone: its events hang up. Not earlier: perf ends a program whose events have hung up. */
+void gate_hang_up(struct gate *, pid_t pid);
 
 /* ask.c */
 void ask(struct gate *, struct client *, const struct gate_request *, size_t payload, struct answer *);

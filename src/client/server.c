@@ -106,10 +106,25 @@ void gate_wake(void *arg, struct quipu_event *event, unsigned bits)
 
 	if (!e)
 		return;
+	if ((bits & EPOLLHUP) && session_has(g->session, e->pid)) {
+		e->hangs_up = true;
+		return;
+	}
 	if (bits & EPOLLHUP)
 		set_flag(g, e, BOARD_HUP);
 	if (!e->async || (bits & EPOLLHUP))
 		send_token(e);
+}
+
+void gate_hang_up(struct gate *g, pid_t pid)
+{
+	for (unsigned i = 0; i < EVENT_BUCKETS; i++)
+		for (struct gate_event *e = g->events[i]; e; e = e->chain)
+			if (e->hangs_up && e->pid == pid) {
+				e->hangs_up = false;
+				set_flag(g, e, BOARD_HUP);
+				send_token(e);
+			}
 }
 
 void gate_sigio(void *arg, struct quipu_event *event, int code)

@@ -354,6 +354,6 @@ void tasks_guest_ended(void *arg, pid_t pid)
 {
 	struct gate *g = arg;
 
-	(void)pid;
+	gate_hang_up(g, pid);
 	g->follow_from = gate_host_ns() + UINT64_C(200000000);
 }

@@ -82,6 +82,7 @@ enum seg_reason {
 	SEG_BELL_EXIT = 1u << 8,     /* thread exits, final fold done */
 	SEG_BELL_EXEC = 1u << 9,     /* process is about to exec; final fold done */
 	SEG_BELL_FOREIGN = 1u << 10, /* process is about to exec a program the engine does not follow; arg: 1 it runs natively */
+	SEG_BELL_LEAVING = 1u << 15, /* process or thread is about to end by itself: whoever waits for that sees all of it */
 };
 
 enum seg_state { SEG_FREE = 0, SEG_RUNNING, SEG_SYSCALL, SEG_WAITING, SEG_DEAD };

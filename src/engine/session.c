@@ -532,6 +532,23 @@ static void leave(struct session *s, struct proc *p, unsigned v)
 	p->cpu[v] = NULL;
 }
 
+/*
+ * Its parent is told of its end by the host, and looks at once: what it has left is served now, and its task ends with
+ * its last thread.
+ */
+static void serve_leaving(struct session *s, struct proc *p, unsigned v)
+{
+	unsigned others = 0;
+
+	for (unsigned u = 0; u < SEG_VCPUS && u < p->seg->nvcpus; u++)
+		if (u != v && p->tasks[u]) {
+			drain(s, p, u);
+			others++;
+		}
+	if (s->house && !others)
+		leave(s, p, v);
+}
+
 static void serve_reasons(struct session *s, struct proc *p, unsigned v, uint32_t reason, uint64_t arg)
 {
 	struct cpu_state *c = p->cpu[v];
@@ -548,6 +565,8 @@ static void serve_reasons(struct session *s, struct proc *p, unsigned v, uint32_
 		quipu_system_idle(s->system, (unsigned)(c - s->cpus), arg);
 	if (reason & SEG_BELL_FOREIGN)
 		s->facts.foreign_execs++;
+	if (reason & SEG_BELL_LEAVING)
+		serve_leaving(s, p, v);
 	if (reason & SEG_BELL_EXIT)
 		leave(s, p, v);
 }
