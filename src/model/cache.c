@@ -86,14 +86,22 @@ void model_cache_init(struct model_cache *c, const struct quipu_model_cache *sha
 	clear(c);
 }
 
+/* No line has the tag of an empty way. */
+static inline uint32_t tag_of(uint64_t number)
+{
+	uint32_t tag = (uint32_t)number;
+
+	return tag - (tag == NO_TAG);
+}
+
 static inline void place(const struct model_cache *c, uint64_t line, uint64_t *index, uint32_t *tag)
 {
 	if (c->mask || c->nsets == 1) {
 		*index = line & c->mask;
-		*tag = (uint32_t)(line >> c->bits);
+		*tag = tag_of(line >> c->bits);
 	} else {
 		*index = line % c->nsets;
-		*tag = (uint32_t)(line / c->nsets);
+		*tag = tag_of(line / c->nsets);
 	}
 }
 
@@ -202,7 +210,7 @@ static bool access_any(struct model_cache *c, uint64_t line, bool write, bool *d
 bool model_cache_access(struct model_cache *c, uint64_t line, bool write, bool *dirty, struct model_victim *victim)
 {
 	struct model_set *s = set_at(c, line & c->mask);
-	uint32_t tag = (uint32_t)(line >> c->bits);
+	uint32_t tag = tag_of(line >> c->bits);
 	unsigned hits, way;
 
 	if (__builtin_expect(!c->simple, 0))
