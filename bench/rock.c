@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * rock: what the hypervisor does in a second of processor time (of the host), each line the best of three runs:
+ * rock: what the hypervisor does in a second of processor time (of the host), each line the best of
+ * three runs:
  *
  *	calls	COUNT_GET by the owner, and by a strand that is refused
  *	counts	increments of a running counter, one instruction each
@@ -16,13 +17,13 @@
 #include <quipu/bits.h>
 #include <quipu/rock.h>
 
-#define RING	UINT64_C(0x10000)
-#define LIST	UINT64_C(0x8000)
-#define SIZE	4096u
-#define BATCH	1000u
-#define TYPE	0x201u
-#define RUNS	3
-#define RUN_NS	UINT64_C(200000000)
+#define RING   UINT64_C(0x10000)
+#define LIST   UINT64_C(0x8000)
+#define SIZE   4096u
+#define BATCH  1000u
+#define TYPE   0x201u
+#define RUNS   3
+#define RUN_NS UINT64_C(200000000)
 
 struct bench {
 	struct quipu_rock *rock;
@@ -104,7 +105,8 @@ static uint64_t refused_calls(struct bench *b)
 	return BATCH;
 }
 
-static const struct quipu_rock_instr load = {.pc = 0x4000, .latency = 3, .typ = QUIPU_ROCK_TYP_LOAD};
+static const struct quipu_rock_instr load = {
+	.pc = 0x4000, .latency = 3, .typ = QUIPU_ROCK_TYP_LOAD};
 
 static uint64_t counts(struct bench *b)
 {
@@ -121,7 +123,8 @@ static uint64_t samples(struct bench *b)
 	return b->samples - before;
 }
 
-static void measure(struct bench *b, const char *name, uint64_t (*batch)(struct bench *), uint64_t run_ns)
+static void measure(struct bench *b, const char *name, uint64_t (*batch)(struct bench *),
+		    uint64_t run_ns)
 {
 	double best = 0;
 
@@ -148,7 +151,8 @@ int main(int argc, char **argv)
 	measure(&b, "counted instructions", counts, run_ns);
 	call(&b, RK_PERF_SAMPLE_INIT, RING, 0, 0);
 	call(&b, RK_PERF_SAMPLE_CONFIG, QUIPU_ROCK_IS_CONTEXT_FILTER, 9, 0);
-	call(&b, RK_PERF_SAMPLE_CONFIG, QUIPU_ROCK_IS_CC_LATENCY_MASK, UINT64_C(50) << 22 | 0xfff, 0);
+	call(&b, RK_PERF_SAMPLE_CONFIG, QUIPU_ROCK_IS_CC_LATENCY_MASK, UINT64_C(50) << 22 | 0xfff,
+	     0);
 	call(&b, RK_PERF_SAMPLE_START, 50, 16, LIST);
 	measure(&b, "samples into a drained ring", samples, run_ns);
 	quipu_rock_free(b.rock);

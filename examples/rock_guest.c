@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * A guest of the sun4v hypervisor on a Rock chip, in about a hundred lines: it counts its cycles and samples its L2
- * transactions through the calls of FWARC/2008/399, and reads the samples from a ring in its own memory.
+ * A guest of the sun4v hypervisor on a Rock chip, in about a hundred lines: it counts its cycles
+ * and samples its L2 transactions through the calls of FWARC/2008/399, and reads the samples from a
+ * ring in its own memory.
  *
- * The workload is made up here: loads, one in four of which misses everything up to DRAM. Exit status 0: the estimate from
- * the samples is right.
+ * The workload is made up here: loads, one in four of which misses everything up to DRAM. Exit
+ * status 0: the estimate from the samples is right.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -29,13 +30,15 @@ struct guest {
 };
 
 /* A call that must succeed; what it returns. */
-static uint64_t hcall(struct guest *g, uint64_t function, uint64_t a0, uint64_t a1, uint64_t a2, uint64_t a3)
+static uint64_t hcall(struct guest *g, uint64_t function, uint64_t a0, uint64_t a1, uint64_t a2,
+		      uint64_t a3)
 {
 	const uint64_t args[4] = {a0, a1, a2, a3};
 	uint64_t ret1, status = quipu_rock_hcall(g->rock, STRAND, function, args, &ret1);
 
 	if (status) {
-		fprintf(stderr, "function 0x%" PRIx64 ": %s\n", function, quipu_rock_status_name(status));
+		fprintf(stderr, "function 0x%" PRIx64 ": %s\n", function,
+			quipu_rock_status_name(status));
 		exit(1);
 	}
 	return ret1;
@@ -58,12 +61,14 @@ static uint32_t load32(struct guest *g, uint64_t at)
 /* From head to tail; then tell the hypervisor how far, and where the next interrupt is wanted. */
 static void drain(struct guest *g)
 {
-	uint32_t head = load32(g, RING + QUIPU_ROCK_RING_HEAD), tail = load32(g, RING + QUIPU_ROCK_RING_TAIL);
+	uint32_t head = load32(g, RING + QUIPU_ROCK_RING_HEAD),
+		 tail = load32(g, RING + QUIPU_ROCK_RING_TAIL);
 	uint32_t size = load32(g, RING + QUIPU_ROCK_RING_SIZE);
 	uint64_t walked = 0;
 
 	for (; head != tail; head = (head + 8) % size, walked++) {
-		uint64_t info = bits_be64(quipu_rock_memory(g->rock, 1, RING + QUIPU_ROCK_RING_DATA + head, 8));
+		uint64_t info = bits_be64(
+			quipu_rock_memory(g->rock, 1, RING + QUIPU_ROCK_RING_DATA + head, 8));
 
 		g->from_dram += bits_get(info, 35, 34) == QUIPU_ROCK_DRAM;
 	}
@@ -102,7 +107,8 @@ static void start(struct guest *g)
 
 static void work(struct guest *g)
 {
-	struct quipu_rock_l2 load = {.requester = RK_PERF_SRC_STRAND, .type = QUIPU_ROCK_L2_DCACHE_LOAD};
+	struct quipu_rock_l2 load = {.requester = RK_PERF_SRC_STRAND,
+				     .type = QUIPU_ROCK_L2_DCACHE_LOAD};
 
 	for (unsigned i = 0; i < 100000; i++) {
 		load.source = i % 4 ? QUIPU_ROCK_LOCAL_L2 : QUIPU_ROCK_DRAM;
@@ -116,7 +122,8 @@ int main(void)
 	struct guest g = {.rock = quipu_rock_new(&(struct quipu_rock_config){.chips = 1})};
 	uint64_t count, estimate;
 
-	if (!g.rock || quipu_rock_bind(g.rock, STRAND, 1) || quipu_rock_memory_add(g.rock, 1, MEMORY, 0x10000) ||
+	if (!g.rock || quipu_rock_bind(g.rock, STRAND, 1) ||
+	    quipu_rock_memory_add(g.rock, 1, MEMORY, 0x10000) ||
 	    quipu_rock_set_version(g.rock, STRAND, API_GROUP_RKPERF, 1, 0, NULL)) {
 		fprintf(stderr, "no such machine\n");
 		return 1;
@@ -129,10 +136,13 @@ int main(void)
 	drain(&g);
 	count = hcall(&g, RK_PERF_COUNT_GET, l2, 0, 0, 0);
 	estimate = g.from_dram * count / g.samples;
-	printf("cycles                  %10" PRIu64 "\n", hcall(&g, RK_PERF_COUNT_GET, cycles, 0, 0, 0));
+	printf("cycles                  %10" PRIu64 "\n",
+	       hcall(&g, RK_PERF_COUNT_GET, cycles, 0, 0, 0));
 	printf("L2 transactions         %10" PRIu64 "\n", count);
 	printf("samples, interrupts     %10" PRIu64 ", %" PRIu64 "\n", g.samples, g.interrupts);
 	printf("from DRAM (estimate)    %10" PRIu64 "\n", estimate);
 	quipu_rock_free(g.rock);
-	return g.samples == count / FREQUENCY && estimate > count / 5 && estimate < count * 3 / 10 ? 0 : 1;
+	return g.samples == count / FREQUENCY && estimate > count / 5 && estimate < count * 3 / 10
+		       ? 0
+		       : 1;
 }

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Sun Rock under the sun4v hypervisor: chips with counters and samplers, guests with strands and memory, and the thirteen
- * calls of API group RKPERF. FWARC/2008/399 (calls, types, sources; its names are used here), FWARC/2005/116 (traps and
- * status values); what the document leaves open is decided in src/platform/rock/README.md.
+ * Sun Rock under the sun4v hypervisor: chips with counters and samplers, guests with strands and
+ * memory, and the thirteen calls of API group RKPERF. FWARC/2008/399 (calls, types, sources; its
+ * names are used here), FWARC/2005/116 (traps and status values); what the document leaves open is
+ * decided in src/platform/rock/README.md.
  *
- * A set of chips is a pure object: no I/O, single-threaded. Counters move by the calls below ("what happens on a
- * strand") or from a source of signals (quipu_rock_attach). Not modelled: any other API group, and RK_PERF_SPEC, whose
- * configuration the document does not give (EINVAL).
+ * A set of chips is a pure object: no I/O, single-threaded. Counters move by the calls below ("what
+ * happens on a strand") or from a source of signals (quipu_rock_attach). Not modelled: any other
+ * API group, and RK_PERF_SPEC, whose configuration the document does not give (EINVAL).
  */
 #ifndef QUIPU_ROCK_H
 #define QUIPU_ROCK_H
@@ -48,7 +49,10 @@ struct quipu_rock;
 #define RK_PERF_SAMPLE_PENDING 0x139u
 #define RK_PERF_SAMPLE_STOP    0x13au
 
-/* Types (bits 31:0 of a counter type) and sources (bits 63:32; the one real client put them into bits 3:0). */
+/*
+ * Types (bits 31:0 of a counter type) and sources (bits 63:32; the one real client put them into
+ * bits 3:0).
+ */
 #define RK_PERF_CYC   0x0100u
 #define RK_PERF_INSTR 0x0200u
 #define RK_PERF_L2    0x0400u
@@ -87,19 +91,19 @@ enum quipu_rock_status {
 const char *quipu_rock_status_name(uint64_t status);
 
 /* Registers by their VA. Configuration registers of the samplers, then what a sample can hold. */
-#define QUIPU_ROCK_IS_PC_MASK	      0x10u
-#define QUIPU_ROCK_IS_PC_MATCH	      0x18u
-#define QUIPU_ROCK_IS_CC_LATENCY_MASK 0x160u
-#define QUIPU_ROCK_IS_CONTEXT_FILTER  0x168u
-#define QUIPU_ROCK_IS_INFO_MASK	      0x170u
-#define QUIPU_ROCK_IS_INFO_MATCH      0x178u
-#define QUIPU_ROCK_IS_CONTEXT	      0x108u
-#define QUIPU_ROCK_IS_INFO	      0x148u
-#define QUIPU_ROCK_L2_EA_MASK	      0xf10018u
-#define QUIPU_ROCK_L2_EA_MATCH	      0xf10020u
-#define QUIPU_ROCK_L2_TXN_INFO_FILTER 0xf10030u
-#define QUIPU_ROCK_L2_CC	      0xf10038u
-#define QUIPU_ROCK_L2_TXN_INFO	      0xf10010u
+#define QUIPU_ROCK_IS_PC_MASK	       0x10u
+#define QUIPU_ROCK_IS_PC_MATCH	       0x18u
+#define QUIPU_ROCK_IS_CC_LATENCY_MASK  0x160u
+#define QUIPU_ROCK_IS_CONTEXT_FILTER   0x168u
+#define QUIPU_ROCK_IS_INFO_MASK	       0x170u
+#define QUIPU_ROCK_IS_INFO_MATCH       0x178u
+#define QUIPU_ROCK_IS_CONTEXT	       0x108u
+#define QUIPU_ROCK_IS_INFO	       0x148u
+#define QUIPU_ROCK_L2_EA_MASK	       0xf10018u
+#define QUIPU_ROCK_L2_EA_MATCH	       0xf10020u
+#define QUIPU_ROCK_L2_TXN_INFO_FILTER  0xf10030u
+#define QUIPU_ROCK_L2_CC	       0xf10038u
+#define QUIPU_ROCK_L2_TXN_INFO	       0xf10010u
 /* Of this model only: no public document gives them. Not there in strict mode. */
 #define QUIPU_ROCK_IS_PC	       0x100u
 #define QUIPU_ROCK_IS_EA	       0x110u
@@ -127,26 +131,28 @@ const char *quipu_rock_status_name(uint64_t status);
 #define QUIPU_ROCK_MAX_REGIONS	16u /* of memory, for each guest */
 
 struct quipu_rock_config {
-	unsigned chips;	       /* 1..QUIPU_ROCK_MAX_CHIPS */
-	bool strict;	       /* only registers that are publicly known */
-	unsigned trap_cycles;  /* hyperprivileged cycles that an event costs the trap-handling strand [0] */
-	unsigned owner_cycles; /* ... and the strand that owns the counter or sampler [0] */
+	unsigned chips; /* 1..QUIPU_ROCK_MAX_CHIPS */
+	bool strict;	/* only registers that are publicly known */
+	/* Hyperprivileged cycles that an event costs the trap-handling strand, and the owner [0]. */
+	unsigned trap_cycles;
+	unsigned owner_cycles;
 };
 
 /*
- * quipu_rock_new - chips whose strands (32 * chip + 2 * core + thread) belong to nobody. NULL: out of memory or a bad
- * number of chips.
+ * quipu_rock_new - chips whose strands (32 * chip + 2 * core + thread) belong to nobody. NULL: out
+ * of memory or a bad number of chips.
  */
 struct quipu_rock *quipu_rock_new(const struct quipu_rock_config *);
 void quipu_rock_free(struct quipu_rock *);
 unsigned quipu_rock_strands(const struct quipu_rock *);
 
 /*
- * quipu_rock_bind - @strand belongs to @guest (1..15), or to nobody (0). What the strand owned is released when it
- *	changes hands. 0 or -EINVAL.
+ * quipu_rock_bind - @strand belongs to @guest (1..15), or to nobody (0). What the strand owned is
+ * released when it changes hands. 0 or -EINVAL.
  * quipu_rock_guest_of - the guest of a strand, 0: nobody.
  * quipu_rock_strand_stop - the guest stopped the strand: what it owned is released; it stays bound.
- * quipu_rock_guest_reset - the guest starts afresh: all it owned is released, its API versions are forgotten.
+ * quipu_rock_guest_reset - the guest starts afresh: all it owned is released, its API versions are
+ * forgotten.
  */
 int quipu_rock_bind(struct quipu_rock *, unsigned strand, unsigned guest);
 unsigned quipu_rock_guest_of(const struct quipu_rock *, unsigned strand);
@@ -155,7 +161,8 @@ void quipu_rock_guest_reset(struct quipu_rock *, unsigned guest);
 
 /*
  * Guest memory by real address.
- * quipu_rock_memory_add - @size zeroed bytes at @base. 0, -EINVAL (overlap, wrap, no such guest), -ENOMEM, -ENOSPC.
+ * quipu_rock_memory_add - @size zeroed bytes at @base. 0, -EINVAL (overlap, wrap, no such guest),
+ * -ENOMEM, -ENOSPC.
  * quipu_rock_memory_remove - take the region that starts at @base away. 0 or -ENOENT.
  * quipu_rock_memory - @len bytes at @address, contiguous in one region; NULL when they are not.
  */
@@ -166,34 +173,46 @@ void *quipu_rock_memory(struct quipu_rock *, unsigned guest, uint64_t address, u
 /* ---- calls ---- */
 
 /*
- * quipu_rock_trap - @strand executes software trap @trap; @o: %o0 to %o5. On return %o0 is the status, %o1 (and %o2 of
- * API_GET_VERSION) the results; a register that is no result of the call is left as it was.
+ * quipu_rock_trap - @strand executes software trap @trap; @o: %o0 to %o5. On return %o0 is the
+ * status, %o1 (and %o2 of API_GET_VERSION) the results; a register that is no result of the call is
+ * left as it was.
  */
 void quipu_rock_trap(struct quipu_rock *, unsigned strand, unsigned trap, uint64_t o[6]);
-/* quipu_rock_hcall - the fast trap with up to four arguments. The status; *ret1 (may be NULL) is %o1. */
-uint64_t quipu_rock_hcall(struct quipu_rock *, unsigned strand, uint64_t function, const uint64_t args[4],
-			  uint64_t *ret1);
-/* quipu_rock_set_version - API_SET_VERSION by the core trap; *minor (may be NULL) is the actual minor number. */
-uint64_t quipu_rock_set_version(struct quipu_rock *, unsigned strand, uint64_t group, uint64_t major, uint64_t minor,
-				uint64_t *minor_out);
+/*
+ * quipu_rock_hcall - the fast trap with up to four arguments. The status; *ret1 (may be NULL) is
+ * %o1.
+ */
+uint64_t quipu_rock_hcall(struct quipu_rock *, unsigned strand, uint64_t function,
+			  const uint64_t args[4], uint64_t *ret1);
+/*
+ * quipu_rock_set_version - API_SET_VERSION by the core trap; *minor (may be NULL) is the actual
+ * minor number.
+ */
+uint64_t quipu_rock_set_version(struct quipu_rock *, unsigned strand, uint64_t group,
+				uint64_t major, uint64_t minor, uint64_t *minor_out);
 
 /* ---- what the hypervisor does to a guest ---- */
 
 /*
- * The level-15 interrupt ("pic overflow") on @strand. SOFTINT bit 15 is cleared just before the handler is called; what
- * happens meanwhile sets it again and calls it once more. @irq: what the engine knows of the moment, NULL: nothing.
+ * The level-15 interrupt ("pic overflow") on @strand. SOFTINT bit 15 is cleared just before the
+ * handler is called; what happens meanwhile sets it again and calls it once more. @irq: what the
+ * engine knows of the moment, NULL: nothing.
  */
 typedef void quipu_rock_handler(void *arg, unsigned strand, const struct quipu_interrupt *irq);
 void quipu_rock_set_handler(struct quipu_rock *, quipu_rock_handler *, void *arg);
 /* Without a handler: is the interrupt pending; clear it. */
 bool quipu_rock_softint(const struct quipu_rock *, unsigned strand);
 void quipu_rock_clear_softint(struct quipu_rock *, unsigned strand);
-/* quipu_rock_hold - while held, performance event traps stay pending, as when the trap strand cannot take them. */
+/*
+ * quipu_rock_hold - while held, performance event traps stay pending, as when the trap strand
+ * cannot take them.
+ */
 void quipu_rock_hold(struct quipu_rock *, bool hold);
 /* One line for each call and each step of an event. */
 void quipu_rock_set_trace(struct quipu_rock *, void (*fn)(void *arg, const char *line), void *arg);
 /* Characters of API_PUTCHAR. */
-void quipu_rock_set_console(struct quipu_rock *, void (*fn)(void *arg, unsigned guest, char c), void *arg);
+void quipu_rock_set_console(struct quipu_rock *, void (*fn)(void *arg, unsigned guest, char c),
+			    void *arg);
 
 /* ---- what happens on a strand ---- */
 
@@ -250,7 +269,12 @@ enum quipu_rock_l2_type {
 	QUIPU_ROCK_L2_FLUSH,
 	QUIPU_ROCK_L2_TYPES
 };
-enum quipu_rock_data_source { QUIPU_ROCK_DRAM, QUIPU_ROCK_L3, QUIPU_ROCK_OTHER_L2, QUIPU_ROCK_LOCAL_L2 };
+enum quipu_rock_data_source {
+	QUIPU_ROCK_DRAM,
+	QUIPU_ROCK_L3,
+	QUIPU_ROCK_OTHER_L2,
+	QUIPU_ROCK_LOCAL_L2
+};
 
 struct quipu_rock_l2 {
 	uint64_t ea;
@@ -265,24 +289,29 @@ struct quipu_rock_mmu {
 };
 
 /*
- * @n equal occurrences on @strand (for the SIU and MMU as requesters: any strand of the chip). Events are taken, and
- * handlers called, before the call returns. Numbers out of range are ignored.
+ * @n equal occurrences on @strand (for the SIU and MMU as requesters: any strand of the chip).
+ * Events are taken, and handlers called, before the call returns. Numbers out of range are ignored.
  */
 void quipu_rock_cycles(struct quipu_rock *, unsigned strand, enum quipu_rock_privilege, uint64_t n);
-void quipu_rock_instr(struct quipu_rock *, unsigned strand, const struct quipu_rock_instr *, uint64_t n);
+void quipu_rock_instr(struct quipu_rock *, unsigned strand, const struct quipu_rock_instr *,
+		      uint64_t n);
 void quipu_rock_l2(struct quipu_rock *, unsigned strand, const struct quipu_rock_l2 *, uint64_t n);
-void quipu_rock_mmu(struct quipu_rock *, unsigned strand, const struct quipu_rock_mmu *, uint64_t n);
+void quipu_rock_mmu(struct quipu_rock *, unsigned strand, const struct quipu_rock_mmu *,
+		    uint64_t n);
 /* @type: RK_PERF_YANK, _SIBLK or _LVLK. */
 void quipu_rock_mcc(struct quipu_rock *, unsigned strand, unsigned type, uint64_t n);
 
 /*
- * Signals instead: user-level activity of @strand is what @cpu of @signals did. quipu_rock_interrupt - a deadline of
- * the source was reached.
+ * Signals instead: user-level activity of @strand is what @cpu of @signals did.
+ * quipu_rock_interrupt - a deadline of the source was reached.
  */
-int quipu_rock_attach(struct quipu_rock *, unsigned strand, struct quipu_signals *signals, unsigned cpu);
+int quipu_rock_attach(struct quipu_rock *, unsigned strand, struct quipu_signals *signals,
+		      unsigned cpu);
 void quipu_rock_interrupt(struct quipu_rock *, const struct quipu_interrupt *);
 
-/* Samples that found their ring full, since the sampler's INIT; for people who look at the machine. */
+/*
+ * Samples that found their ring full, since the sampler's INIT; for people who look at the machine.
+ */
 uint64_t quipu_rock_dropped(const struct quipu_rock *, unsigned chip, unsigned type);
 /* The strand that owns counter and sampler of @type on @chip, -1: nobody. */
 int quipu_rock_owner(const struct quipu_rock *, unsigned chip, unsigned type);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Inside of the Rock room: state of chips, strands and guests, and the calls between its files. Drivers do not see this
- * file: they use quipu/rock.h alone.
+ * Inside of the Rock room: state of chips, strands and guests, and the calls between its files.
+ * Drivers do not see this file: they use quipu/rock.h alone.
  */
 #ifndef QUIPU_PLATFORM_ROCK_CHIP_H
 #define QUIPU_PLATFORM_ROCK_CHIP_H
@@ -10,7 +10,16 @@
 #include <quipu/rock.h>
 
 /* Index of a counter type; its samplers are those of the same type. */
-enum rock_type { TYPE_CYC, TYPE_INSTR, TYPE_L2, TYPE_MMU, TYPE_YANK, TYPE_SIBLK, TYPE_LVLK, ROCK_TYPES };
+enum rock_type {
+	TYPE_CYC,
+	TYPE_INSTR,
+	TYPE_L2,
+	TYPE_MMU,
+	TYPE_YANK,
+	TYPE_SIBLK,
+	TYPE_LVLK,
+	ROCK_TYPES
+};
 #define ROCK_SAMPLERS 4u /* types below it that may have a sampler; CYC has none */
 
 enum rock_kind { ROCK_COUNTER, ROCK_SAMPLER, ROCK_KINDS };
@@ -107,7 +116,7 @@ struct quipu_rock {
 	int *strand_of_cpu; /* attached CPUs */
 	unsigned ncpus;
 	bool held, delivering;
-	bool attention; /* an event or an interrupt may be pending */
+	bool attention;			   /* an event or an interrupt may be pending */
 	const struct quipu_interrupt *irq; /* being served */
 	quipu_rock_handler *handler;
 	void *handler_arg;
@@ -121,7 +130,8 @@ struct quipu_rock {
 struct rock_register {
 	uint32_t va;
 	bool model_only;
-	uint64_t low_mask, low_min, low_max; /* a value whose field is outside is refused; mask 0: any value */
+	uint64_t low_mask, low_min,
+		low_max; /* a value whose field is outside is refused; mask 0: any value */
 	unsigned low_shift;
 };
 unsigned rock_type_code(enum rock_type);
@@ -144,7 +154,8 @@ enum { TX_EA_MASK, TX_EA_MATCH, TX_FILTER, TX_CC };
 enum { IS_INFO, IS_CONTEXT, IS_PC, IS_EA, IS_LATENCY };
 enum { TX_INFO, TX_EA };
 
-static inline struct rock_pair *rock_pair_of(struct quipu_rock *r, unsigned strand, enum rock_type type)
+static inline struct rock_pair *rock_pair_of(struct quipu_rock *r, unsigned strand,
+					     enum rock_type type)
 {
 	return &r->chip[strand / STRANDS].pair[type];
 }
@@ -156,7 +167,8 @@ void rock_counter_start(struct quipu_rock *, struct rock_pair *, enum rock_type,
 void rock_counter_stop(struct quipu_rock *, struct rock_pair *, enum rock_type);
 /* As after power-on, but for the source. */
 void rock_counter_clear(struct quipu_rock *, struct rock_pair *, enum rock_type);
-void rock_sampler_start(struct quipu_rock *, struct rock_pair *, enum rock_type, uint64_t frequency);
+void rock_sampler_start(struct quipu_rock *, struct rock_pair *, enum rock_type,
+			uint64_t frequency);
 void rock_sampler_stop(struct quipu_rock *, struct rock_pair *, enum rock_type);
 void rock_sampler_clear(struct quipu_rock *, struct rock_pair *, enum rock_type);
 /* A configuration register or the number of bound strands changed. */
@@ -197,10 +209,10 @@ struct rock_follow {
 	bool chip; /* of all strands of the chip, whoever owns the counter (requests of the MMU) */
 };
 /*
- * Signals of a counter at user level. Their number, at most STRAND_TERMS. *missing (may be NULL) is what part of it
- * nothing moves, NULL: nothing is missing.
+ * Signals of a counter at user level. Their number, at most STRAND_TERMS. *missing (may be NULL) is
+ * what part of it nothing moves, NULL: nothing is missing.
  */
-unsigned rock_events_follow(enum rock_type, unsigned source, uint64_t filter, struct rock_follow *out,
-			    const char **missing);
+unsigned rock_events_follow(enum rock_type, unsigned source, uint64_t filter,
+			    struct rock_follow *out, const char **missing);
 
 #endif

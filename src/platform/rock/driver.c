@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * Events on the counters and samplers of a Rock chip, as a driver of a Linux-like guest would have them (Rock sheet
- * section 9; no such driver was ever written). Counters are chip-wide: an event may find its counter taken by another
- * strand, and then waits for its turn. Rings and estimates are in ring.c.
+ * Events on the counters and samplers of a Rock chip, as a driver of a Linux-like guest would have
+ * them (Rock sheet section 9; no such driver was ever written). Counters are chip-wide: an event
+ * may find its counter taken by another strand, and then waits for its turn. Rings and estimates
+ * are in ring.c.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -17,9 +18,9 @@ static const struct {
 	unsigned code, width;
 	const char *name;
 } slots[SLOTS] = {
-	[SLOT_CYC] = {RK_PERF_CYC, 39, "CYC"},	     [SLOT_INSTR] = {RK_PERF_INSTR, 39, "INSTR"},
-	[SLOT_L2] = {RK_PERF_L2, 48, "L2"},	     [SLOT_MMU] = {RK_PERF_MMU, 48, "MMU"},
-	[SLOT_YANK] = {RK_PERF_YANK, 64, "YANK"},    [SLOT_SIBLK] = {RK_PERF_SIBLK, 64, "SIBLK"},
+	[SLOT_CYC] = {RK_PERF_CYC, 39, "CYC"},	  [SLOT_INSTR] = {RK_PERF_INSTR, 39, "INSTR"},
+	[SLOT_L2] = {RK_PERF_L2, 48, "L2"},	  [SLOT_MMU] = {RK_PERF_MMU, 48, "MMU"},
+	[SLOT_YANK] = {RK_PERF_YANK, 64, "YANK"}, [SLOT_SIBLK] = {RK_PERF_SIBLK, 64, "SIBLK"},
 	[SLOT_LVLK] = {RK_PERF_LVLK, 64, "LVLK"},
 };
 
@@ -33,8 +34,8 @@ unsigned rock_slot_width(enum slot s)
 	return slots[s].width;
 }
 
-uint64_t rock_call(struct rock_driver *d, unsigned cpu, uint64_t function, uint64_t a0, uint64_t a1, uint64_t a2,
-		   uint64_t a3, uint64_t *ret1)
+uint64_t rock_call(struct rock_driver *d, unsigned cpu, uint64_t function, uint64_t a0, uint64_t a1,
+		   uint64_t a2, uint64_t a3, uint64_t *ret1)
 {
 	const uint64_t args[4] = {a0, a1, a2, a3};
 
@@ -43,7 +44,10 @@ uint64_t rock_call(struct rock_driver *d, unsigned cpu, uint64_t function, uint6
 
 /* ---- what an event asks for ---- */
 
-/* hw.config: the slot; config_base: type and source; event_base: driver code of a synthetic event (bit 31), else txn. */
+/*
+ * hw.config: the slot; config_base: type and source; event_base: driver code of a synthetic event
+ * (bit 31), else txn.
+ */
 #define SYN_BIT bits_one(31)
 
 bool rock_is_synthetic(const struct quipu_event *e)
@@ -61,7 +65,8 @@ static enum slot slot_of(const struct quipu_event *e)
 	return (enum slot)quipu_event_hw((struct quipu_event *)e)->config;
 }
 
-static int invalid(struct rock_driver *d, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+static int invalid(struct rock_driver *d, const char *fmt, ...)
+	__attribute__((format(printf, 2, 3)));
 static int invalid(struct rock_driver *d, const char *fmt, ...)
 {
 	char text[200];
@@ -89,8 +94,12 @@ static int find_slot(struct rock_driver *d, uint64_t code, enum slot *slot)
 			*slot = (enum slot)s;
 			return 0;
 		}
-	return invalid(d, "type 0x%" PRIx64 " is none of 0x100 (CYC), 0x200 (INSTR), 0x400 (L2), 0x800 (MMU), 0x2000 (YANK), "
-		       "0x4000 (SIBLK), 0x8000 (LVLK)", code);
+	return invalid(
+		d,
+		"type 0x%" PRIx64
+		" is none of 0x100 (CYC), 0x200 (INSTR), 0x400 (L2), 0x800 (MMU), 0x2000 (YANK), "
+		"0x4000 (SIBLK), 0x8000 (LVLK)",
+		code);
 }
 
 static int check_synthetic(struct rock_driver *d, const struct want *w, const struct quipu_attr *a)
@@ -100,27 +109,32 @@ static int check_synthetic(struct rock_driver *d, const struct want *w, const st
 	SYN_LIMITS(w->slot, min, max);
 
 	if (!w->syn)
-		return a->config1 || a->config2 ? invalid(d, "group, sel, sfreq, nohws and tl belong to synthetic events (syn=1)")
+		return a->config1 || a->config2 ? invalid(d, "group, sel, sfreq, nohws and tl "
+							     "belong to synthetic events (syn=1)")
 						: 0;
 	if (w->group >= groups[w->slot])
-		return invalid(d, "%s has no synthetic events of group %u", slots[w->slot].name, w->group);
+		return invalid(d, "%s has no synthetic events of group %u", slots[w->slot].name,
+			       w->group);
 	if (w->txn)
 		return invalid(d, "a synthetic event counts every transaction: txn must be 0");
 	if (freq && (freq < min || freq > max))
-		return invalid(d, "sfreq %" PRIu64 " is outside %" PRIu64 " to %" PRIu64, freq, min, max);
+		return invalid(d, "sfreq %" PRIu64 " is outside %" PRIu64 " to %" PRIu64, freq, min,
+			       max);
 	if (w->slot != SLOT_INSTR && bits_get(a->config2, 18, 16))
 		return invalid(d, "nohws and tl are for synthetic events of INSTR");
 	return 0;
 }
 
-static int decode_terms(struct rock_driver *d, enum pmu_kind kind, const struct quipu_attr *a, struct want *w)
+static int decode_terms(struct rock_driver *d, enum pmu_kind kind, const struct quipu_attr *a,
+			struct want *w)
 {
 	uint64_t known = kind == PMU_CHIP ? UINT64_C(0xf007fffff) : UINT64_C(0x7fffff);
 	int err = find_slot(d, bits_get(a->config, 15, 0), &w->slot);
 
 	if (err)
 		return err;
-	if (a->config & ~known || a->config1 & ~UINT64_C(0x80ffffff) || a->config2 & ~UINT64_C(0x7ffff))
+	if (a->config & ~known || a->config1 & ~UINT64_C(0x80ffffff) ||
+	    a->config2 & ~UINT64_C(0x7ffff))
 		return invalid(d, "bits that no term of this PMU names");
 	w->txn = (unsigned)bits_get(a->config, 22, 16);
 	w->syn = a->config1 & SYN_BIT;
@@ -135,20 +149,26 @@ static int decode_terms(struct rock_driver *d, enum pmu_kind kind, const struct 
 	if (err || w->syn)
 		return err;
 	if ((w->slot == SLOT_L2 || w->slot == SLOT_MMU) != (w->txn != 0))
-		return invalid(d, w->txn ? "txn filters L2 and MMU events only" : "L2 and MMU events need txn");
+		return invalid(d, w->txn ? "txn filters L2 and MMU events only"
+					 : "L2 and MMU events need txn");
 	return 0;
 }
 
 static int decode_generic(struct rock_driver *d, const struct quipu_attr *a, struct want *w)
 {
-	const struct rock_name *n =
-		a->type == PERF_TYPE_HARDWARE ? rock_name_hardware(a->config) : rock_name_cache(a->config);
+	const struct rock_name *n = a->type == PERF_TYPE_HARDWARE ? rock_name_hardware(a->config)
+								  : rock_name_cache(a->config);
 
 	if (!n) {
-		quipu_core_reason(d->env.core, "Rock has no event for this generic one; see `quipu list` for those it has");
+		quipu_core_reason(d->env.core, "Rock has no event for this generic one; see `quipu "
+					       "list` for those it has");
 		return -ENOENT;
 	}
-	*w = (struct want){.txn = n->txn, .source = RK_PERF_SRC_STRAND, .syn = n->syn, .group = n->group, .sel = n->sel};
+	*w = (struct want){.txn = n->txn,
+			   .source = RK_PERF_SRC_STRAND,
+			   .syn = n->syn,
+			   .group = n->group,
+			   .sel = n->sel};
 	return find_slot(d, n->code, &w->slot);
 }
 
@@ -186,13 +206,15 @@ static int check_hardware(struct rock_driver *d, const struct want *w, uint64_t 
 	char buf[160];
 	const char *text = NULL;
 
-	if (!d->env.can(d->env.arg, slots[w->slot].code, w->source, filter_of(w, flags | QUIPU_ATTR_EXCLUDE_KERNEL), w->syn,
-			&text, buf, sizeof(buf))) {
+	if (!d->env.can(d->env.arg, slots[w->slot].code, w->source,
+			filter_of(w, flags | QUIPU_ATTR_EXCLUDE_KERNEL), w->syn, &text, buf,
+			sizeof(buf))) {
 		quipu_core_reason(d->env.core, "%s", text);
 		return -ENOENT;
 	}
 	if (d->env.want(d->env.arg, slots[w->slot].code, w->source, filter_of(w, flags))) {
-		quipu_core_reason(d->env.core, "too many different events in one session: the engine has no counter left for this one");
+		quipu_core_reason(d->env.core, "too many different events in one session: the "
+					       "engine has no counter left for this one");
 		return -EOPNOTSUPP;
 	}
 	if (text)
@@ -200,12 +222,15 @@ static int check_hardware(struct rock_driver *d, const struct want *w, uint64_t 
 	return 0;
 }
 
-static int check_excludes(struct rock_driver *d, const struct want *w, enum pmu_kind kind, const struct quipu_attr *a)
+static int check_excludes(struct rock_driver *d, const struct want *w, enum pmu_kind kind,
+			  const struct quipu_attr *a)
 {
 	if (kind == PMU_CHIP || w->slot == SLOT_CYC || w->slot == SLOT_INSTR)
 		return 0; /* the core refuses those of rock_chip */
 	if (a->flags & QUIPU_ATTR_EXCLUDE_USER)
-		return invalid(d, "%s has no privilege filter: it cannot leave user activity out; drop :k", slots[w->slot].name);
+		return invalid(
+			d, "%s has no privilege filter: it cannot leave user activity out; drop :k",
+			slots[w->slot].name);
 	return 0;
 }
 
@@ -217,10 +242,13 @@ static int check_group(struct rock_driver *d, struct quipu_event *e)
 	for (unsigned i = 0; (m = quipu_event_member(leader, i)); i++) {
 		void *other = quipu_event_pmu(m) ? quipu_event_pmu(m)->driver : NULL;
 
-		if (m == e || quipu_event_pmu(m)->event_init != quipu_event_pmu(e)->event_init || !other)
+		if (m == e || quipu_event_pmu(m)->event_init != quipu_event_pmu(e)->event_init ||
+		    !other)
 			continue;
 		if (slot_of(m) == slot_of(e) && is_sampler_pmu(m) == is_sampler_pmu(e))
-			return invalid(d, "two events of the group need the %s counter: a chip has one", slots[slot_of(e)].name);
+			return invalid(
+				d, "two events of the group need the %s counter: a chip has one",
+				slots[slot_of(e)].name);
 	}
 	return 0;
 }
@@ -247,10 +275,14 @@ static int init_counter(struct rock_driver *d, struct quipu_event *e, enum pmu_k
 	if (err)
 		return err;
 	if (a->sample_period && (w.syn || kind == PMU_CHIP))
-		return invalid(d, "%s; count it, or sample with rock_is or rock_l2s",
-			       w.syn ? "an estimate never overflows" : "rock_chip counts for many tasks at once and does not sample");
+		return invalid(
+			d, "%s; count it, or sample with rock_is or rock_l2s",
+			w.syn ? "an estimate never overflows"
+			      : "rock_chip counts for many tasks at once and does not sample");
 	if (a->sample_type & PERF_SAMPLE_BRANCH_STACK) {
-		quipu_core_reason(d->env.core, "Rock records no branch stacks; use call graphs (-g) instead of -b");
+		quipu_core_reason(
+			d->env.core,
+			"Rock records no branch stacks; use call graphs (-g) instead of -b");
 		return -EOPNOTSUPP;
 	}
 	err = check_excludes(d, &w, kind, a);
@@ -259,25 +291,30 @@ static int init_counter(struct rock_driver *d, struct quipu_event *e, enum pmu_k
 	if (err)
 		return err;
 	if ((w.slot == SLOT_CYC || w.slot == SLOT_INSTR) && (a->flags & QUIPU_ATTR_EXCLUDE_USER))
-		quipu_core_reason(d->env.core, "counts 0: a program under a user-mode engine has no privileged activity; drop :k");
+		quipu_core_reason(d->env.core, "counts 0: a program under a user-mode engine has "
+					       "no privileged activity; drop :k");
 	begin(e, &w);
 	return check_group(d, e);
 }
 
-static int check_frequency(struct rock_driver *d, enum slot slot, const struct quipu_attr *a, uint64_t period)
+static int check_frequency(struct rock_driver *d, enum slot slot, const struct quipu_attr *a,
+			   uint64_t period)
 {
 	SYN_LIMITS(slot, min, max);
 
 	if ((a->flags & QUIPU_ATTR_FREQ) || !period || period < min || period > max)
-		return invalid(d, "the %s sampler takes one of every %" PRIu64 " to %" PRIu64
-			       " candidates: record with -c in that range", slots[slot].name, min, max);
+		return invalid(d,
+			       "the %s sampler takes one of every %" PRIu64 " to %" PRIu64
+			       " candidates: record with -c in that range",
+			       slots[slot].name, min, max);
 	return 0;
 }
 
 static int init_sampler(struct rock_driver *d, struct quipu_event *e, enum pmu_kind kind)
 {
 	const struct quipu_attr *a = quipu_event_attr(e);
-	struct want w = {.slot = kind == PMU_IS ? SLOT_INSTR : SLOT_L2, .source = RK_PERF_SRC_STRAND};
+	struct want w = {.slot = kind == PMU_IS ? SLOT_INSTR : SLOT_L2,
+			 .source = RK_PERF_SRC_STRAND};
 	bool user_only = kind == PMU_IS && !a->config1 && (a->config & 3) != 2;
 	char buf[160];
 	const char *text = NULL;
@@ -286,10 +323,12 @@ static int init_sampler(struct rock_driver *d, struct quipu_event *e, enum pmu_k
 	if (err)
 		return err;
 	if (kind == PMU_L2S && (a->flags & QUIPU_ATTR_EXCLUDE_USER))
-		return invalid(d, "the L2 sampler has no privilege filter: it cannot leave user activity out; drop :k");
+		return invalid(d, "the L2 sampler has no privilege filter: it cannot leave user "
+				  "activity out; drop :k");
 	/* Where and when an instruction ran is known without knowing what it was. */
-	if (!d->env.can(d->env.arg, slots[w.slot].code, w.source, kind == PMU_IS ? QUIPU_ROCK_USER : 0x7f, !user_only, &text,
-			buf, sizeof(buf))) {
+	if (!d->env.can(d->env.arg, slots[w.slot].code, w.source,
+			kind == PMU_IS ? QUIPU_ROCK_USER : 0x7f, !user_only, &text, buf,
+			sizeof(buf))) {
 		quipu_core_reason(d->env.core, "%s", text);
 		return -ENOENT;
 	}
@@ -308,9 +347,14 @@ static int choose_chip(struct rock_driver *d, struct quipu_event *e)
 	int cpu = quipu_event_cpu(e);
 
 	if (cpu < 0)
-		return invalid(d, "rock_chip counts for a whole chip, not for a task; count on CPU %s (-a)", d->cpumask);
+		return invalid(
+			d,
+			"rock_chip counts for a whole chip, not for a task; count on CPU %s (-a)",
+			d->cpumask);
 	if (d->mask_cpu[chip_of(d, (unsigned)cpu)] < 0)
-		return invalid(d, "chip %u is shared with another guest: it cannot be counted as a whole; use rock, a strand at a time",
+		return invalid(d,
+			       "chip %u is shared with another guest: it cannot be counted as a "
+			       "whole; use rock, a strand at a time",
 			       chip_of(d, (unsigned)cpu));
 	quipu_event_set_cpu(e, d->mask_cpu[chip_of(d, (unsigned)cpu)]);
 	return 0;
@@ -365,21 +409,25 @@ static int refused(struct rock_driver *d, const struct quipu_event *e, uint64_t 
 		if (rows[i].status != status)
 			continue;
 		if (owner >= 0 && owner != (int)strand)
-			quipu_core_reason(d->env.core, "the %s counter is owned by strand %d (%s): %s", slots[slot_of(e)].name,
-					  owner, quipu_rock_status_name(status), rows[i].why);
+			quipu_core_reason(d->env.core,
+					  "the %s counter is owned by strand %d (%s): %s",
+					  slots[slot_of(e)].name, owner,
+					  quipu_rock_status_name(status), rows[i].why);
 		else
-			quipu_core_reason(d->env.core, "%s: %s (%s)", slots[slot_of(e)].name, rows[i].why,
-					  quipu_rock_status_name(status));
+			quipu_core_reason(d->env.core, "%s: %s (%s)", slots[slot_of(e)].name,
+					  rows[i].why, quipu_rock_status_name(status));
 		return rows[i].err;
 	}
 	return -EIO;
 }
 
-static uint64_t call1(struct rock_driver *d, const struct quipu_event *e, uint64_t function, uint64_t a1)
+static uint64_t call1(struct rock_driver *d, const struct quipu_event *e, uint64_t function,
+		      uint64_t a1)
 {
 	uint64_t ret = 0;
 
-	rock_call(d, cpu_of(e), function, quipu_event_hw((struct quipu_event *)e)->config_base, a1, 0, 0, &ret);
+	rock_call(d, cpu_of(e), function, quipu_event_hw((struct quipu_event *)e)->config_base, a1,
+		  0, 0, &ret);
 	return ret;
 }
 
@@ -409,8 +457,8 @@ static void fold(struct rock_driver *d, struct quipu_event *e, uint64_t o)
 }
 
 /*
- * An interval of a synthetic event: hits * counted / samples. Without a sample there is nothing to estimate from: what
- * was counted waits (in prev_count) for the next interval.
+ * An interval of a synthetic event: hits * counted / samples. Without a sample there is nothing to
+ * estimate from: what was counted waits (in prev_count) for the next interval.
  */
 static void estimate(struct rock_driver *d, struct quipu_event *e, bool restart)
 {
@@ -508,7 +556,8 @@ static uint64_t take(struct rock_driver *d, struct quipu_event *e)
 	uint64_t status = 0;
 
 	if (!is_sampler_pmu(e))
-		status = rock_call(d, cpu_of(e), RK_PERF_COUNT_INIT, hw->config_base, 0, 0, 0, NULL);
+		status =
+			rock_call(d, cpu_of(e), RK_PERF_COUNT_INIT, hw->config_base, 0, 0, 0, NULL);
 	if (status || !(is_sampler_pmu(e) || rock_is_synthetic(e)))
 		return status;
 	status = rock_ring_init(d, e);
@@ -527,8 +576,8 @@ static int rock_add(struct quipu_event *e, int flags)
 	uint64_t status;
 
 	if ((counter && c->counter[s]) || (sampler && c->sampler[s])) {
-		quipu_core_reason(d->env.core, "the %s %s is taken by another event of this CPU", slots[s].name,
-				  counter && c->counter[s] ? "counter" : "sampler");
+		quipu_core_reason(d->env.core, "the %s %s is taken by another event of this CPU",
+				  slots[s].name, counter && c->counter[s] ? "counter" : "sampler");
 		return -EAGAIN;
 	}
 	status = take(d, e);
@@ -539,7 +588,10 @@ static int rock_add(struct quipu_event *e, int flags)
 	if (sampler)
 		c->sampler[s] = e;
 	hw->idx = (int)s;
-	/* What a synthetic event could not estimate yet goes with it; a counter starts where it ended. */
+	/*
+	 * What a synthetic event could not estimate yet goes with it; a counter starts where it
+	 * ended.
+	 */
 	if (!rock_is_synthetic(e) && !quipu_event_attr(e)->sample_period)
 		hw->prev_count &= bits_mask(slots[s].width);
 	hw->state = QUIPU_HES_UPTODATE | QUIPU_HES_STOPPED;
@@ -582,7 +634,10 @@ static quipu_signal rock_signal(const struct quipu_event *e, bool *filtered)
 			     filter_of(&w, quipu_event_attr(e)->flags & ~QUIPU_ATTR_EXCLUDE_USER));
 }
 
-/* Only of an event whose overflow is arithmetic: a sampling one. What wraps otherwise is folded by the handler. */
+/*
+ * Only of an event whose overflow is arithmetic: a sampling one. What wraps otherwise is folded by
+ * the handler.
+ */
 static int rock_slot(struct quipu_event *e)
 {
 	struct rock_driver *d = pmu_of(e)->driver;
@@ -590,7 +645,8 @@ static int rock_slot(struct quipu_event *e)
 
 	if (pmu_of(e)->kind != PMU_ROCK || w.syn || !quipu_event_attr(e)->sample_period)
 		return -1;
-	return d->env.slot(d->env.arg, slots[w.slot].code, w.source, filter_of(&w, quipu_event_attr(e)->flags));
+	return d->env.slot(d->env.arg, slots[w.slot].code, w.source,
+			   filter_of(&w, quipu_event_attr(e)->flags));
 }
 
 /* ---- the interrupt ---- */
@@ -619,10 +675,16 @@ static bool serve(struct rock_driver *d, struct quipu_event *e, const struct qui
 			.tid = irq->tid,
 			.exact_ip = true,
 		};
-	/* The counter goes on from its next period before the core hears of the overflow, which may stop the event. */
+	/*
+	 * The counter goes on from its next period before the core hears of the overflow, which may
+	 * stop the event.
+	 */
 	due = set_period(e);
 	program(d, e);
-	/* A throttled event goes on: an interrupt of the model takes no time that would have to be saved. */
+	/*
+	 * A throttled event goes on: an interrupt of the model takes no time that would have to be
+	 * saved.
+	 */
 	if (due)
 		quipu_event_overflow(e, &sample);
 	return true;
@@ -666,7 +728,8 @@ static void write_mask(struct rock_driver *d)
 	d->cpumask[0] = '\0';
 	for (unsigned c = 0; c < d->nchips; c++)
 		if (d->mask_cpu[c] >= 0)
-			n += (size_t)snprintf(d->cpumask + n, 12, "%s%d", n ? "," : "", d->mask_cpu[c]);
+			n += (size_t)snprintf(d->cpumask + n, 12, "%s%d", n ? "," : "",
+					      d->mask_cpu[c]);
 }
 
 static int first_online(const struct rock_driver *d, unsigned chip)
@@ -726,20 +789,26 @@ static void rock_cpu_offline(struct quipu_pmu *pmu, unsigned cpu)
 /* ---- registration ---- */
 
 static const struct quipu_pmu_format counter_formats[] = {
-	{"type", "config:0-15"},  {"txn", "config:16-22"},   {"sel", "config1:0-11"}, {"group", "config1:12-23"},
-	{"syn", "config1:31"},	  {"sfreq", "config2:0-15"}, {"nohws", "config2:16"}, {"tl", "config2:17-18"},
-	{NULL, NULL},
+	{"type", "config:0-15"},    {"txn", "config:16-22"}, {"sel", "config1:0-11"},
+	{"group", "config1:12-23"}, {"syn", "config1:31"},   {"sfreq", "config2:0-15"},
+	{"nohws", "config2:16"},    {"tl", "config2:17-18"}, {NULL, NULL},
 };
 static const struct quipu_pmu_format chip_formats[] = {
-	{"type", "config:0-15"},   {"txn", "config:16-22"}, {"src", "config:32-35"},   {"sel", "config1:0-11"},
-	{"group", "config1:12-23"}, {"syn", "config1:31"},  {"sfreq", "config2:0-15"}, {"nohws", "config2:16"},
-	{"tl", "config2:17-18"},   {NULL, NULL},
+	{"type", "config:0-15"},    {"txn", "config:16-22"},
+	{"src", "config:32-35"},    {"sel", "config1:0-11"},
+	{"group", "config1:12-23"}, {"syn", "config1:31"},
+	{"sfreq", "config2:0-15"},  {"nohws", "config2:16"},
+	{"tl", "config2:17-18"},    {NULL, NULL},
 };
-static const struct quipu_pmu_format is_formats[] = {
-	{"tl", "config:0-1"}, {"info_mask", "config1:0-63"}, {"info_match", "config2:0-63"}, {NULL, NULL}};
-static const struct quipu_pmu_format l2s_formats[] = {{"txn", "config:0-6"}, {"evt", "config:7-8"}, {NULL, NULL}};
+static const struct quipu_pmu_format is_formats[] = {{"tl", "config:0-1"},
+						     {"info_mask", "config1:0-63"},
+						     {"info_match", "config2:0-63"},
+						     {NULL, NULL}};
+static const struct quipu_pmu_format l2s_formats[] = {
+	{"txn", "config:0-6"}, {"evt", "config:7-8"}, {NULL, NULL}};
 
-static bool add_name(struct rock_driver *d, struct quipu_pmu_event *out, const struct rock_name *n, unsigned source)
+static bool add_name(struct rock_driver *d, struct quipu_pmu_event *out, const struct rock_name *n,
+		     unsigned source)
 {
 	char terms[80], buf[160];
 	const char *why = NULL;
@@ -749,7 +818,8 @@ static bool add_name(struct rock_driver *d, struct quipu_pmu_event *out, const s
 
 	find_slot(d, n->code, &w.slot);
 	if (n->syn)
-		snprintf(terms, sizeof(terms), "type=0x%04x,syn=1,group=%u,sel=0x%03x", n->code, n->group, n->sel);
+		snprintf(terms, sizeof(terms), "type=0x%04x,syn=1,group=%u,sel=0x%03x", n->code,
+			 n->group, n->sel);
 	else if (n->txn)
 		snprintf(terms, sizeof(terms), "type=0x%04x,txn=0x%02x", n->code, n->txn);
 	else
@@ -760,7 +830,8 @@ static bool add_name(struct rock_driver *d, struct quipu_pmu_event *out, const s
 		.name = n->name,
 		.terms = strdup(terms),
 		.desc = n->desc,
-		.signal = n->syn ? QUIPU_SIGNAL_NONE : d->env.signal(d->env.arg, n->code, source, filter),
+		.signal = n->syn ? QUIPU_SIGNAL_NONE
+				 : d->env.signal(d->env.arg, n->code, source, filter),
 		.exactness = w.slot == SLOT_INSTR && !n->syn ? QUIPU_EXACT : QUIPU_MODELLED,
 		.unavailable = can ? NULL : strdup(why),
 	};
@@ -838,7 +909,8 @@ static int register_all(struct rock_driver *d)
 	return err;
 }
 
-int rock_driver_new(const struct rock_driver_env *env, struct quipu_notes *notes, struct rock_driver **out)
+int rock_driver_new(const struct rock_driver_env *env, struct quipu_notes *notes,
+		    struct rock_driver **out)
 {
 	struct rock_driver *d = calloc(1, sizeof(*d));
 	uint64_t status;
@@ -854,7 +926,8 @@ int rock_driver_new(const struct rock_driver_env *env, struct quipu_notes *notes
 		d->cpus[cpu].online = true;
 	status = quipu_rock_set_version(env->rock, env->strand[0], API_GROUP_RKPERF, 1, 0, NULL);
 	if (status) {
-		quipu_note(notes, QUIPU_NOTE_WRONG, "/", "the hypervisor has no RKPERF 1.0 (%s): no PMU",
+		quipu_note(notes, QUIPU_NOTE_WRONG, "/",
+			   "the hypervisor has no RKPERF 1.0 (%s): no PMU",
 			   quipu_rock_status_name(status));
 		err = -ENODEV;
 		goto fail;
@@ -897,12 +970,18 @@ void rock_driver_describe(const struct rock_driver *d, quipu_describe_fn *fn, vo
 	char line[200];
 
 	fn(arg, 1, "driver: RKPERF 1.0 by hypervisor call");
-	fn(arg, 2, "PMU rock (type 4): one strand; CYC and INSTR of 39 bits, L2 and MMU of 48, YANK, SIBLK and LVLK of 64");
+	fn(arg, 2,
+	   "PMU rock (type 4): one strand; CYC and INSTR of 39 bits, L2 and MMU of 48, YANK, SIBLK "
+	   "and LVLK of 64");
 	if (d->registered[PMU_CHIP]) {
-		snprintf(line, sizeof(line), "PMU rock_chip: all strands of a chip, on CPU %s", d->cpumask);
+		snprintf(line, sizeof(line), "PMU rock_chip: all strands of a chip, on CPU %s",
+			 d->cpumask);
 		fn(arg, 2, line);
 	}
-	fn(arg, 2, "PMU rock_is: samples instructions, one of 50 to 1023 (record -e rock_is// -c N)");
-	fn(arg, 2, "PMU rock_l2s: samples L2 transactions, one of 250 to 65535 (record -e rock_l2s// -c N)");
+	fn(arg, 2,
+	   "PMU rock_is: samples instructions, one of 50 to 1023 (record -e rock_is// -c N)");
+	fn(arg, 2,
+	   "PMU rock_l2s: samples L2 transactions, one of 250 to 65535 (record -e rock_l2s// -c "
+	   "N)");
 	fn(arg, 2, "a chip has one counter of each type: strands take turns");
 }

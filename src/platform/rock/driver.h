@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The Rock PMU driver of a Linux-like guest: PMUs rock, rock_chip, rock_is and rock_l2s (Rock sheet section 9). It knows
- * hypervisor calls and its guest's memory; what it must say to a person comes through the callbacks of its environment.
+ * The Rock PMU driver of a Linux-like guest: PMUs rock, rock_chip, rock_is and rock_l2s (Rock sheet
+ * section 9). It knows hypervisor calls and its guest's memory; what it must say to a person comes
+ * through the callbacks of its environment.
  */
 #ifndef QUIPU_PLATFORM_ROCK_DRIVER_H
 #define QUIPU_PLATFORM_ROCK_DRIVER_H
@@ -35,18 +36,20 @@ struct rock_driver_env {
 	uint64_t memory;	/* rings: ROCK_DRIVER_MEMORY bytes for each CPU from here on */
 	bool strict;
 	/*
-	 * Can the hardware count (or, @syn, sample) this, as it runs now? False: *text says why not. True: *text is NULL
-	 * or what the count leaves out. @buf may be used for the text.
+	 * Can the hardware count (or, @syn, sample) this, as it runs now? False: *text says why
+	 * not. True: *text is NULL or what the count leaves out. @buf may be used for the text.
 	 */
-	bool (*can)(void *arg, unsigned code, unsigned source, uint64_t filter, bool syn, const char **text, char *buf,
-		    size_t len);
+	bool (*can)(void *arg, unsigned code, unsigned source, uint64_t filter, bool syn,
+		    const char **text, char *buf, size_t len);
 	/* It is about to be opened: the engine must count what it needs. 0 or -ENOSPC. */
 	int (*want)(void *arg, unsigned code, unsigned source, uint64_t filter);
 	/* The one signal that a counter follows, QUIPU_SIGNAL_NONE: none or several. */
 	quipu_signal (*signal)(void *arg, unsigned code, unsigned source, uint64_t filter);
 	/* The deadline slot of a counter that follows one signal, -1: none, or several. */
 	int (*slot)(void *arg, unsigned code, unsigned source, uint64_t filter);
-	/* Who has the counter of @code on the chip of @strand: a strand, or -1. For messages only. */
+	/*
+	 * Who has the counter of @code on the chip of @strand: a strand, or -1. For messages only.
+	 */
 	int (*owner)(void *arg, unsigned strand, unsigned code);
 	void *arg;
 };

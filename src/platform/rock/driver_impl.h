@@ -45,20 +45,21 @@ static inline unsigned cpu_of(const struct quipu_event *e)
 }
 
 /* driver.c */
-uint64_t rock_call(struct rock_driver *, unsigned cpu, uint64_t function, uint64_t a0, uint64_t a1, uint64_t a2,
-		   uint64_t a3, uint64_t *ret1);
+uint64_t rock_call(struct rock_driver *, unsigned cpu, uint64_t function, uint64_t a0, uint64_t a1,
+		   uint64_t a2, uint64_t a3, uint64_t *ret1);
 unsigned rock_slot_code(enum slot);
 unsigned rock_slot_width(enum slot);
 bool rock_is_synthetic(const struct quipu_event *);
 
 /* ring.c: events that use a sampler */
-#define SYN_LIMITS(slot, min, max)                                                                                   \
+#define SYN_LIMITS(slot, min, max)                                                                 \
 	uint64_t min = (slot) == SLOT_INSTR ? 50 : 250, max = (slot) == SLOT_INSTR ? 1023 : 65535
 /* Samplers of @e: prepare ring and registers (the caller has the sampler); a hypervisor status. */
 uint64_t rock_ring_init(struct rock_driver *, struct quipu_event *e);
 uint64_t rock_ring_start(struct rock_driver *, struct quipu_event *e);
 /* Elements since the last look. Synthetic: *hits of *samples. Sampling PMUs: a sample for each. */
-void rock_ring_drain(struct rock_driver *, struct quipu_event *e, uint64_t *hits, uint64_t *samples);
+void rock_ring_drain(struct rock_driver *, struct quipu_event *e, uint64_t *hits,
+		     uint64_t *samples);
 /* The frequency of a synthetic event: its own, or the client's default. */
 uint64_t rock_ring_frequency(const struct quipu_event *e);
 

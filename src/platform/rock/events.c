@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * Which of an engine's signals move a counter. Rock sheet sections 5.2 and 10: what an L2 transaction and a lookup of the
- * unified TLB are in this model. An approximation where a signal is coarser than the filter is no choice: what has no
- * signal is named as missing, and the driver refuses or says it.
+ * Which of an engine's signals move a counter. Rock sheet sections 5.2 and 10: what an L2
+ * transaction and a lookup of the unified TLB are in this model. An approximation where a signal is
+ * coarser than the filter is no choice: what has no signal is named as missing, and the driver
+ * refuses or says it.
  */
 #include "platform/rock/chip.h"
 
@@ -18,7 +19,10 @@ static void put(struct out *o, quipu_signal signal, int weight, bool chip)
 	o->f[o->n++] = (struct rock_follow){signal, weight, chip};
 }
 
-/* Stores drain one by one through the write-through L1D; an instruction fetch that misses brings the next line as well. */
+/*
+ * Stores drain one by one through the write-through L1D; an instruction fetch that misses brings
+ * the next line as well.
+ */
 static const char *follow_l2(unsigned source, uint64_t filter, struct out *o)
 {
 	bool strands = source & (RK_PERF_SRC_STRAND | RK_PERF_SRC_STRANDS);
@@ -52,7 +56,8 @@ static const char *follow_mmu(uint64_t filter, struct out *o)
 	unsigned outcome = filter & 3, sides = filter >> 3 & 3;
 
 	if (!outcome || !sides || !(filter >> 5 & 3))
-		return "anything: the filter admits no lookup (it needs an outcome, a side and a kind of address)";
+		return "anything: the filter admits no lookup (it needs an outcome, a side and a "
+		       "kind of address)";
 	if (!(filter >> 5 & 1))
 		return "lookups of real addresses (a program has none)";
 	if (sides == 3) {
@@ -63,7 +68,8 @@ static const char *follow_mmu(uint64_t filter, struct out *o)
 		return NULL;
 	}
 	if (outcome != 3)
-		return "hits or misses of one side alone (the model keeps them for both sides together)";
+		return "hits or misses of one side alone (the model keeps them for both sides "
+		       "together)";
 	if (sides == 2)
 		put(o, QUIPU_SIGNAL_ITLB_MISSES, 1, false);
 	else
@@ -73,8 +79,8 @@ static const char *follow_mmu(uint64_t filter, struct out *o)
 	return NULL;
 }
 
-unsigned rock_events_follow(enum rock_type type, unsigned source, uint64_t filter, struct rock_follow *out,
-			    const char **missing)
+unsigned rock_events_follow(enum rock_type type, unsigned source, uint64_t filter,
+			    struct rock_follow *out, const char **missing)
 {
 	struct out o = {out, 0};
 	const char *why = NULL;
@@ -86,7 +92,8 @@ unsigned rock_events_follow(enum rock_type type, unsigned source, uint64_t filte
 	else if (rock_type_sod(type))
 		why = "speculation that failed (the model has none)";
 	else if (filter & QUIPU_ROCK_USER)
-		put(&o, type == TYPE_CYC ? QUIPU_SIGNAL_CYCLES : QUIPU_SIGNAL_INSTRUCTIONS, 1, false);
+		put(&o, type == TYPE_CYC ? QUIPU_SIGNAL_CYCLES : QUIPU_SIGNAL_INSTRUCTIONS, 1,
+		    false);
 	if (missing)
 		*missing = why;
 	return o.n;

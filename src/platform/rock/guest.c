@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * Chips, guests (logical domains), their strands and memory. Who owns a strand decides who may own a counter: whatever
- * takes a strand from its guest, or stops it, releases what the strand owned (Rock sheet section 4).
+ * Chips, guests (logical domains), their strands and memory. Who owns a strand decides who may own
+ * a counter: whatever takes a strand from its guest, or stops it, releases what the strand owned
+ * (Rock sheet section 4).
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -44,7 +45,8 @@ unsigned quipu_rock_strands(const struct quipu_rock *r)
 
 /* ---- ownership ---- */
 
-void rock_half_release(struct quipu_rock *r, struct rock_pair *p, enum rock_type type, enum rock_kind kind)
+void rock_half_release(struct quipu_rock *r, struct rock_pair *p, enum rock_type type,
+		       enum rock_kind kind)
 {
 	if (kind == ROCK_COUNTER) {
 		rock_counter_clear(r, p, type);
@@ -130,11 +132,13 @@ int quipu_rock_memory_add(struct quipu_rock *r, unsigned guest, uint64_t base, u
 {
 	struct rock_guest *g;
 
-	if (!guest || guest >= QUIPU_ROCK_MAX_GUESTS || !size || base + size - 1 < base || size > SIZE_MAX)
+	if (!guest || guest >= QUIPU_ROCK_MAX_GUESTS || !size || base + size - 1 < base ||
+	    size > SIZE_MAX)
 		return -EINVAL;
 	g = &r->guest[guest];
 	for (unsigned i = 0; i < g->nregions; i++)
-		if (base <= g->region[i].base + (g->region[i].size - 1) && g->region[i].base <= base + (size - 1))
+		if (base <= g->region[i].base + (g->region[i].size - 1) &&
+		    g->region[i].base <= base + (size - 1))
 			return -EINVAL;
 	if (g->nregions == QUIPU_ROCK_MAX_REGIONS)
 		return -ENOSPC;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * Counters and samplers of a Rock chip, and what moves them. FWARC/2008/399 for what a counter does; register contents and
- * the rules that the document leaves out: Rock sheet sections 5.3 and 6.3. Knows of strands, not of guests: who may touch
- * what is the hypervisor's business.
+ * Counters and samplers of a Rock chip, and what moves them. FWARC/2008/399 for what a counter
+ * does; register contents and the rules that the document leaves out: Rock sheet sections 5.3 and
+ * 6.3. Knows of strands, not of guests: who may touch what is the hypervisor's business.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -14,11 +14,13 @@
 /* Does @source of a counter or sampler that @owner owns take in what @strand does? */
 static bool covers(unsigned source, int owner, unsigned strand)
 {
-	return (source & RK_PERF_SRC_STRANDS) || ((source & RK_PERF_SRC_STRAND) && owner == (int)strand);
+	return (source & RK_PERF_SRC_STRANDS) ||
+	       ((source & RK_PERF_SRC_STRAND) && owner == (int)strand);
 }
 
 /* The start-of-day count that a pair looks at: of its owner, or of all strands of the chip. */
-static uint64_t start_of_day(const struct quipu_rock *r, const struct rock_pair *p, enum rock_type type)
+static uint64_t start_of_day(const struct quipu_rock *r, const struct rock_pair *p,
+			     enum rock_type type)
 {
 	unsigned first = (unsigned)p->owner / STRANDS * STRANDS;
 	uint64_t sum = 0;
@@ -40,7 +42,8 @@ uint64_t rock_counter_value(struct quipu_rock *r, struct rock_pair *p, enum rock
 	return c->value;
 }
 
-void rock_counter_set(struct quipu_rock *r, struct rock_pair *p, enum rock_type type, uint64_t value)
+void rock_counter_set(struct quipu_rock *r, struct rock_pair *p, enum rock_type type,
+		      uint64_t value)
 {
 	rock_terms_settle(r, p, type, ROCK_COUNTER);
 	p->counter.value = value;
@@ -49,7 +52,10 @@ void rock_counter_set(struct quipu_rock *r, struct rock_pair *p, enum rock_type 
 	rock_terms_arm(r, p, type, ROCK_COUNTER);
 }
 
-/* Zeroing the privilege or source bits is how the hypervisor stops a counter; start-of-day counts run on. */
+/*
+ * Zeroing the privilege or source bits is how the hypervisor stops a counter; start-of-day counts
+ * run on.
+ */
 void rock_counter_stop(struct quipu_rock *r, struct rock_pair *p, enum rock_type type)
 {
 	struct rock_counter *c = &p->counter;
@@ -59,10 +65,14 @@ void rock_counter_stop(struct quipu_rock *r, struct rock_pair *p, enum rock_type
 	rock_terms_choose(r, p, type, ROCK_COUNTER);
 }
 
-void rock_counter_start(struct quipu_rock *r, struct rock_pair *p, enum rock_type type, uint64_t config)
+void rock_counter_start(struct quipu_rock *r, struct rock_pair *p, enum rock_type type,
+			uint64_t config)
 {
 	static const uint8_t filter_bits[ROCK_TYPES] = {
-		[TYPE_CYC] = 3, [TYPE_INSTR] = 3, [TYPE_L2] = 7, [TYPE_MMU] = 7,
+		[TYPE_CYC] = 3,
+		[TYPE_INSTR] = 3,
+		[TYPE_L2] = 7,
+		[TYPE_MMU] = 7,
 	};
 	struct rock_counter *c = &p->counter;
 
@@ -127,7 +137,8 @@ void rock_sampler_clear(struct quipu_rock *r, struct rock_pair *p, enum rock_typ
 	s->init = init;
 }
 
-void rock_sampler_start(struct quipu_rock *r, struct rock_pair *p, enum rock_type type, uint64_t frequency)
+void rock_sampler_start(struct quipu_rock *r, struct rock_pair *p, enum rock_type type,
+			uint64_t frequency)
 {
 	struct rock_sampler *s = &p->sampler;
 
@@ -163,7 +174,8 @@ static bool reported(const struct rock_sampler *s, enum rock_type type)
 
 	if (type != TYPE_INSTR)
 		return matches(c, TX_EA_MASK, s->captured[TX_EA]);
-	return matches(c, IS_PC_MASK, s->captured[IS_PC]) && matches(c, IS_INFO_MASK, s->captured[IS_INFO]) &&
+	return matches(c, IS_PC_MASK, s->captured[IS_PC]) &&
+	       matches(c, IS_INFO_MASK, s->captured[IS_INFO]) &&
 	       /* A latency that is not known cannot be short. */
 	       ((s->captured[IS_LATENCY] & c[IS_CC_LATENCY] & 0xfff) ||
 		(!(s->captured[IS_LATENCY] & 0xfff) && (c[IS_CC_LATENCY] & 0xfff)));
@@ -183,7 +195,8 @@ static void captured(struct quipu_rock *r, struct rock_pair *p, enum rock_type t
 }
 
 /* From a signal: all that is known is where the instruction stood. */
-void rock_sampler_candidates(struct quipu_rock *r, struct rock_pair *p, enum rock_type type, uint64_t n)
+void rock_sampler_candidates(struct quipu_rock *r, struct rock_pair *p, enum rock_type type,
+			     uint64_t n)
 {
 	struct rock_sampler *s = &p->sampler;
 
@@ -203,11 +216,12 @@ void rock_sampler_candidates(struct quipu_rock *r, struct rock_pair *p, enum roc
 }
 
 /*
- * @n equal candidates whose sample registers would be @words. Each sample is served before the next candidate: its owner
- * may do anything to the sampler, or to whatever else the caller feeds, in between. Returns how many were taken up.
+ * @n equal candidates whose sample registers would be @words. Each sample is served before the next
+ * candidate: its owner may do anything to the sampler, or to whatever else the caller feeds, in
+ * between. Returns how many were taken up.
  */
-static uint64_t candidates(struct quipu_rock *r, struct rock_pair *p, enum rock_type type, const uint64_t *words,
-			   uint64_t n)
+static uint64_t candidates(struct quipu_rock *r, struct rock_pair *p, enum rock_type type,
+			   const uint64_t *words, uint64_t n)
 {
 	struct rock_sampler *s = &p->sampler;
 
@@ -237,7 +251,8 @@ static bool privilege_counts(const struct rock_counter *c, enum quipu_rock_privi
 	return c->running && (c->filter & bit[privilege]);
 }
 
-void rock_cycles(struct quipu_rock *r, unsigned strand, enum quipu_rock_privilege privilege, uint64_t n)
+void rock_cycles(struct quipu_rock *r, unsigned strand, enum quipu_rock_privilege privilege,
+		 uint64_t n)
 {
 	struct rock_pair *p = rock_pair_of(r, strand, TYPE_CYC);
 
@@ -245,7 +260,8 @@ void rock_cycles(struct quipu_rock *r, unsigned strand, enum quipu_rock_privileg
 		rock_counter_add(r, p, TYPE_CYC, n);
 }
 
-void quipu_rock_cycles(struct quipu_rock *r, unsigned strand, enum quipu_rock_privilege privilege, uint64_t n)
+void quipu_rock_cycles(struct quipu_rock *r, unsigned strand, enum quipu_rock_privilege privilege,
+		       uint64_t n)
 {
 	if (strand >= r->nstrands || (unsigned)privilege > QUIPU_ROCK_AT_HPRIV)
 		return;
@@ -259,8 +275,9 @@ static uint64_t info_word(const struct quipu_rock_instr *i)
 		uint16_t evt;
 		uint8_t typ;
 	} only_for[] = {
-		{QUIPU_ROCK_EVT_DCACHE_MISS | QUIPU_ROCK_EVT_PRIOR_MISS | QUIPU_ROCK_EVT_LOADBUF_FULL |
-			 QUIPU_ROCK_EVT_BYPASS_RAW | QUIPU_ROCK_EVT_NONBYPASS_RAW,
+		{QUIPU_ROCK_EVT_DCACHE_MISS | QUIPU_ROCK_EVT_PRIOR_MISS |
+			 QUIPU_ROCK_EVT_LOADBUF_FULL | QUIPU_ROCK_EVT_BYPASS_RAW |
+			 QUIPU_ROCK_EVT_NONBYPASS_RAW,
 		 QUIPU_ROCK_TYP_LOAD},
 		{QUIPU_ROCK_EVT_STOREBUF_FULL, QUIPU_ROCK_TYP_STORE},
 		{QUIPU_ROCK_EVT_DTLB_MISS, QUIPU_ROCK_TYP_LOAD | QUIPU_ROCK_TYP_STORE},
@@ -281,15 +298,18 @@ static bool instr_admitted(const struct rock_sampler *s, const struct quipu_rock
 	return (filter >> i->privilege & 1) && (filter >> (i->tl ? 4 : 3) & 1);
 }
 
-void quipu_rock_instr(struct quipu_rock *r, unsigned strand, const struct quipu_rock_instr *i, uint64_t n)
+void quipu_rock_instr(struct quipu_rock *r, unsigned strand, const struct quipu_rock_instr *i,
+		      uint64_t n)
 {
 	struct rock_pair *p;
 	const uint64_t words[REGS_MAX] = {
 		[IS_INFO] = info_word(i),
-		[IS_CONTEXT] = i->privilege | (uint64_t)(i->tl & 7) << 2 | (uint64_t)i->context << 16,
+		[IS_CONTEXT] =
+			i->privilege | (uint64_t)(i->tl & 7) << 2 | (uint64_t)i->context << 16,
 		[IS_PC] = i->pc,
 		[IS_EA] = i->ea,
-		[IS_LATENCY] = (i->latency > 0xfff ? 0xfffu : i->latency) | (uint64_t)(strand % 256) << 16,
+		[IS_LATENCY] = (i->latency > 0xfff ? 0xfffu : i->latency) | (uint64_t)(strand % 256)
+										    << 16,
 	};
 
 	if (strand >= r->nstrands || i->privilege > QUIPU_ROCK_AT_HPRIV)
@@ -309,10 +329,14 @@ void quipu_rock_instr(struct quipu_rock *r, unsigned strand, const struct quipu_
 	}
 }
 
-/* Requests of strands are covered as everything else; those of the SIU and the MMU by their own source bits. */
+/*
+ * Requests of strands are covered as everything else; those of the SIU and the MMU by their own
+ * source bits.
+ */
 static bool covers_request(unsigned source, int owner, unsigned strand, unsigned requester)
 {
-	return requester == RK_PERF_SRC_STRAND ? covers(source, owner, strand) : (source & requester) != 0;
+	return requester == RK_PERF_SRC_STRAND ? covers(source, owner, strand)
+					       : (source & requester) != 0;
 }
 
 static bool l2_admitted(const struct rock_sampler *s, const struct quipu_rock_l2 *t)
@@ -326,12 +350,14 @@ void quipu_rock_l2(struct quipu_rock *r, unsigned strand, const struct quipu_roc
 {
 	struct rock_pair *p;
 	const uint64_t words[REGS_MAX] = {
-		[TX_INFO] = bits_one(7 + (t->type & 7)) | (uint64_t)(t->evt & 0xf) << 22 | (uint64_t)(t->source & 3) << 34,
+		[TX_INFO] = bits_one(7 + (t->type & 7)) | (uint64_t)(t->evt & 0xf) << 22 |
+			    (uint64_t)(t->source & 3) << 34,
 		[TX_EA] = t->ea,
 	};
 
 	if (strand >= r->nstrands || t->type >= QUIPU_ROCK_L2_TYPES ||
-	    (t->requester != RK_PERF_SRC_STRAND && t->requester != RK_PERF_SRC_SIU && t->requester != RK_PERF_SRC_MMU))
+	    (t->requester != RK_PERF_SRC_STRAND && t->requester != RK_PERF_SRC_SIU &&
+	     t->requester != RK_PERF_SRC_MMU))
 		return;
 	p = rock_pair_of(r, strand, TYPE_L2);
 	while (n) {
@@ -339,9 +365,11 @@ void quipu_rock_l2(struct quipu_rock *r, unsigned strand, const struct quipu_roc
 		const struct rock_counter *c = &p->counter;
 		uint64_t step = n;
 
-		if (s->running && covers_request(s->source, p->owner, strand, t->requester) && l2_admitted(s, t))
+		if (s->running && covers_request(s->source, p->owner, strand, t->requester) &&
+		    l2_admitted(s, t))
 			step = candidates(r, p, TYPE_L2, words, n);
-		if (c->running && covers_request(c->source, p->owner, strand, t->requester) && (c->filter >> t->type & 1))
+		if (c->running && covers_request(c->source, p->owner, strand, t->requester) &&
+		    (c->filter >> t->type & 1))
 			rock_counter_add(r, p, TYPE_L2, step);
 		n -= step;
 		rock_deliver(r);
@@ -354,11 +382,13 @@ static bool mmu_matches(uint64_t filter, uint64_t info)
 	return (filter & info & 0x03) && (filter & info & 0x18) && (filter & info & 0x60);
 }
 
-void quipu_rock_mmu(struct quipu_rock *r, unsigned strand, const struct quipu_rock_mmu *m, uint64_t n)
+void quipu_rock_mmu(struct quipu_rock *r, unsigned strand, const struct quipu_rock_mmu *m,
+		    uint64_t n)
 {
 	struct rock_pair *p;
 	const uint64_t words[REGS_MAX] = {
-		[TX_INFO] = (m->hit ? 0x01u : 0x02u) | (m->instruction ? 0x10u : 0x08u) | (m->real ? 0x40u : 0x20u),
+		[TX_INFO] = (m->hit ? 0x01u : 0x02u) | (m->instruction ? 0x10u : 0x08u) |
+			    (m->real ? 0x40u : 0x20u),
 		[TX_EA] = m->ea,
 	};
 
@@ -370,9 +400,11 @@ void quipu_rock_mmu(struct quipu_rock *r, unsigned strand, const struct quipu_ro
 		const struct rock_counter *c = &p->counter;
 		uint64_t step = n;
 
-		if (s->running && covers(s->source, p->owner, strand) && mmu_matches(s->config[TX_FILTER], words[TX_INFO]))
+		if (s->running && covers(s->source, p->owner, strand) &&
+		    mmu_matches(s->config[TX_FILTER], words[TX_INFO]))
 			step = candidates(r, p, TYPE_MMU, words, n);
-		if (c->running && covers(c->source, p->owner, strand) && mmu_matches(c->filter, words[TX_INFO]))
+		if (c->running && covers(c->source, p->owner, strand) &&
+		    mmu_matches(c->filter, words[TX_INFO]))
 			rock_counter_add(r, p, TYPE_MMU, step);
 		n -= step;
 		rock_deliver(r);
@@ -386,7 +418,8 @@ void quipu_rock_mcc(struct quipu_rock *r, unsigned strand, unsigned code, uint64
 	unsigned source;
 	uint64_t before;
 
-	if (strand >= r->nstrands || !rock_type_decode(code, false, &type, &source) || source || !rock_type_sod(type))
+	if (strand >= r->nstrands || !rock_type_decode(code, false, &type, &source) || source ||
+	    !rock_type_sod(type))
 		return;
 	p = rock_pair_of(r, strand, type);
 	if (!p->counter.running || !covers(p->counter.source, p->owner, strand)) {

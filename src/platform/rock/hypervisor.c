@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * The hypervisor's call gate: software traps, version negotiation, and the thirteen calls of group RKPERF. FWARC/2008/399
- * sections 5.1 and 5.2, FWARC/2005/116 for traps and status values; order of checks: Rock sheet section 4.
+ * The hypervisor's call gate: software traps, version negotiation, and the thirteen calls of group
+ * RKPERF. FWARC/2008/399 sections 5.1 and 5.2, FWARC/2005/116 for traps and status values; order of
+ * checks: Rock sheet section 4.
  *
- * Every argument is a guest's: what passes the checks here may be relied on below. A call that fails changes nothing and
- * returns 0 in %o1.
+ * Every argument is a guest's: what passes the checks here may be relied on below. A call that
+ * fails changes nothing and returns 0 in %o1.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -99,7 +100,8 @@ static uint64_t may_init(const struct call *c)
 		return ST(ENOCPU);
 	if (owner == NO_STRAND || owner == (int)c->strand)
 		return ST(EOK);
-	return r->strand[owner].guest == r->strand[c->strand].guest ? ST(EWOULDBLOCK) : ST(ENOACCESS);
+	return r->strand[owner].guest == r->strand[c->strand].guest ? ST(EWOULDBLOCK)
+								    : ST(ENOACCESS);
 }
 
 /* A source that is left out means the one of INIT. */
@@ -175,7 +177,8 @@ static uint64_t sample_init(struct call *c)
 	struct rock_sampler *s = &c->p->sampler;
 	unsigned guest = r->strand[c->strand].guest;
 	uint64_t ring = c->arg[1];
-	const uint8_t *header = ring % 8 ? NULL : quipu_rock_memory(r, guest, ring, QUIPU_ROCK_RING_DATA);
+	const uint8_t *header =
+		ring % 8 ? NULL : quipu_rock_memory(r, guest, ring, QUIPU_ROCK_RING_DATA);
 	uint32_t size, tail;
 
 	if (!header)
@@ -220,7 +223,9 @@ static uint64_t read_list(struct call *c, uint8_t list[LIST_MAX])
 
 	if (!bytes || bytes % 8 || bytes > 8 * LIST_MAX)
 		return ST(EINVAL);
-	memory = address % 8 ? NULL : quipu_rock_memory(c->r, c->r->strand[c->strand].guest, address, bytes);
+	memory = address % 8
+			 ? NULL
+			 : quipu_rock_memory(c->r, c->r->strand[c->strand].guest, address, bytes);
 	if (!memory)
 		return ST(ENORADDR);
 	for (unsigned i = 0; i < bytes / 8; i++) {
@@ -283,17 +288,22 @@ struct function {
 
 static const struct function functions[] = {
 	{RK_PERF_COUNT_INIT, 1, true, ROCK_COUNTER, false, count_init, "RK_PERF_COUNT_INIT"},
-	{RK_PERF_COUNT_RELEASE, 1, false, ROCK_COUNTER, false, count_release, "RK_PERF_COUNT_RELEASE"},
+	{RK_PERF_COUNT_RELEASE, 1, false, ROCK_COUNTER, false, count_release,
+	 "RK_PERF_COUNT_RELEASE"},
 	{RK_PERF_COUNT_SET, 2, false, ROCK_COUNTER, false, count_set, "RK_PERF_COUNT_SET"},
 	{RK_PERF_COUNT_GET, 1, false, ROCK_COUNTER, true, count_get, "RK_PERF_COUNT_GET"},
 	{RK_PERF_COUNT_START, 2, false, ROCK_COUNTER, false, count_start, "RK_PERF_COUNT_START"},
-	{RK_PERF_COUNT_OVERFLOW, 1, false, ROCK_COUNTER, true, count_overflow, "RK_PERF_COUNT_OVERFLOW"},
+	{RK_PERF_COUNT_OVERFLOW, 1, false, ROCK_COUNTER, true, count_overflow,
+	 "RK_PERF_COUNT_OVERFLOW"},
 	{RK_PERF_COUNT_STOP, 1, false, ROCK_COUNTER, false, count_stop, "RK_PERF_COUNT_STOP"},
 	{RK_PERF_SAMPLE_INIT, 2, true, ROCK_SAMPLER, false, sample_init, "RK_PERF_SAMPLE_INIT"},
-	{RK_PERF_SAMPLE_RELEASE, 1, false, ROCK_SAMPLER, false, sample_release, "RK_PERF_SAMPLE_RELEASE"},
-	{RK_PERF_SAMPLE_CONFIG, 3, false, ROCK_SAMPLER, false, sample_config, "RK_PERF_SAMPLE_CONFIG"},
+	{RK_PERF_SAMPLE_RELEASE, 1, false, ROCK_SAMPLER, false, sample_release,
+	 "RK_PERF_SAMPLE_RELEASE"},
+	{RK_PERF_SAMPLE_CONFIG, 3, false, ROCK_SAMPLER, false, sample_config,
+	 "RK_PERF_SAMPLE_CONFIG"},
 	{RK_PERF_SAMPLE_START, 4, false, ROCK_SAMPLER, false, sample_start, "RK_PERF_SAMPLE_START"},
-	{RK_PERF_SAMPLE_PENDING, 1, false, ROCK_SAMPLER, true, sample_pending, "RK_PERF_SAMPLE_PENDING"},
+	{RK_PERF_SAMPLE_PENDING, 1, false, ROCK_SAMPLER, true, sample_pending,
+	 "RK_PERF_SAMPLE_PENDING"},
 	{RK_PERF_SAMPLE_STOP, 1, false, ROCK_SAMPLER, false, sample_stop, "RK_PERF_SAMPLE_STOP"},
 };
 
@@ -326,8 +336,10 @@ static void trace_call(const struct call *c, const struct function *f, uint64_t 
 		return;
 	n = snprintf(line, sizeof(line), "strand %u: %s(", c->strand, f->name);
 	for (unsigned i = 0; i < f->nargs; i++)
-		n += snprintf(line + n, sizeof(line) - (size_t)n, "%s0x%" PRIx64, i ? ", " : "", c->arg[i]);
-	n += snprintf(line + n, sizeof(line) - (size_t)n, ") -> %s", quipu_rock_status_name(status));
+		n += snprintf(line + n, sizeof(line) - (size_t)n, "%s0x%" PRIx64, i ? ", " : "",
+			      c->arg[i]);
+	n += snprintf(line + n, sizeof(line) - (size_t)n, ") -> %s",
+		      quipu_rock_status_name(status));
 	if (f->result && !status)
 		snprintf(line + n, sizeof(line) - (size_t)n, ", 0x%" PRIx64, c->ret1);
 	rock_trace(c->r, "%s", line);
@@ -364,8 +376,8 @@ void quipu_rock_trap(struct quipu_rock *r, unsigned strand, unsigned trap, uint6
 	rock_deliver(r);
 }
 
-uint64_t quipu_rock_hcall(struct quipu_rock *r, unsigned strand, uint64_t function, const uint64_t args[4],
-			  uint64_t *ret1)
+uint64_t quipu_rock_hcall(struct quipu_rock *r, unsigned strand, uint64_t function,
+			  const uint64_t args[4], uint64_t *ret1)
 {
 	uint64_t o[6] = {args[0], args[1], args[2], args[3], 0, function};
 	const struct function *f = find(function);
@@ -376,8 +388,8 @@ uint64_t quipu_rock_hcall(struct quipu_rock *r, unsigned strand, uint64_t functi
 	return o[0];
 }
 
-uint64_t quipu_rock_set_version(struct quipu_rock *r, unsigned strand, uint64_t group, uint64_t major, uint64_t minor,
-				uint64_t *minor_out)
+uint64_t quipu_rock_set_version(struct quipu_rock *r, unsigned strand, uint64_t group,
+				uint64_t major, uint64_t minor, uint64_t *minor_out)
 {
 	uint64_t o[6] = {group, major, minor, 0, 0, API_SET_VERSION};
 
@@ -409,7 +421,8 @@ void quipu_rock_set_trace(struct quipu_rock *r, void (*fn)(void *arg, const char
 	r->trace_arg = arg;
 }
 
-void quipu_rock_set_console(struct quipu_rock *r, void (*fn)(void *arg, unsigned guest, char c), void *arg)
+void quipu_rock_set_console(struct quipu_rock *r, void (*fn)(void *arg, unsigned guest, char c),
+			    void *arg)
 {
 	r->console = fn;
 	r->console_arg = arg;

@@ -1,20 +1,41 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * The events of the Rock PMUs: the 52 names and codes of the OpenSolaris client (Rock sheet 8.1), in lower case, and the
- * generic events of perf that they serve (9.3). An event with a group is synthetic: an estimate that the driver makes of
- * sampler elements.
+ * The events of the Rock PMUs: the 52 names and codes of the OpenSolaris client (Rock sheet 8.1),
+ * in lower case, and the generic events of perf that they serve (9.3). An event with a group is
+ * synthetic: an estimate that the driver makes of sampler elements.
  */
 #include <string.h>
 
 #include "platform/rock/driver.h"
 
-#define CYC(n, d)	{n, RK_PERF_CYC, 0, false, 0, 0, d}
-#define INSTR(n, d)	{n, RK_PERF_INSTR, 0, false, 0, 0, d}
-#define IS(n, g, s, d)	{n, RK_PERF_INSTR, 0, true, g, s, "estimate: instructions " d}
-#define L2(n, t, d)	{n, RK_PERF_L2, t, false, 0, 0, "L2 transactions: " d}
-#define L2S(n, g, s, d) {n, RK_PERF_L2, 0, true, g, s, "estimate: L2 transactions, " d}
-#define MMU(n, t, d)	{n, RK_PERF_MMU, t, false, 0, 0, "UTLB lookups: " d}
-#define MCC(n, t, d)	{n, t, 0, false, 0, 0, d}
+#define CYC(n, d)                                                                                  \
+	{                                                                                          \
+		n, RK_PERF_CYC, 0, false, 0, 0, d                                                  \
+	}
+#define INSTR(n, d)                                                                                \
+	{                                                                                          \
+		n, RK_PERF_INSTR, 0, false, 0, 0, d                                                \
+	}
+#define IS(n, g, s, d)                                                                             \
+	{                                                                                          \
+		n, RK_PERF_INSTR, 0, true, g, s, "estimate: instructions " d                       \
+	}
+#define L2(n, t, d)                                                                                \
+	{                                                                                          \
+		n, RK_PERF_L2, t, false, 0, 0, "L2 transactions: " d                               \
+	}
+#define L2S(n, g, s, d)                                                                            \
+	{                                                                                          \
+		n, RK_PERF_L2, 0, true, g, s, "estimate: L2 transactions, " d                      \
+	}
+#define MMU(n, t, d)                                                                               \
+	{                                                                                          \
+		n, RK_PERF_MMU, t, false, 0, 0, "UTLB lookups: " d                                 \
+	}
+#define MCC(n, t, d)                                                                               \
+	{                                                                                          \
+		n, t, 0, false, 0, 0, d                                                            \
+	}
 
 const struct rock_name rock_names[ROCK_NAMES + 1] = {
 	CYC("cycles", "cycles at the selected privileges"),
@@ -102,8 +123,10 @@ const struct rock_name *rock_name_cache(uint64_t config)
 		uint32_t config; /* cache, operation << 8, result << 16 */
 		const char *name;
 	} rows[] = {
-		{PERF_COUNT_HW_CACHE_L1D | PERF_COUNT_HW_CACHE_RESULT_MISS << 16, "instr_dcache_miss"},
-		{PERF_COUNT_HW_CACHE_LL | PERF_COUNT_HW_CACHE_RESULT_ACCESS << 16, "l2_dcache_load"},
+		{PERF_COUNT_HW_CACHE_L1D | PERF_COUNT_HW_CACHE_RESULT_MISS << 16,
+		 "instr_dcache_miss"},
+		{PERF_COUNT_HW_CACHE_LL | PERF_COUNT_HW_CACHE_RESULT_ACCESS << 16,
+		 "l2_dcache_load"},
 		{PERF_COUNT_HW_CACHE_LL | PERF_COUNT_HW_CACHE_RESULT_MISS << 16, "l2_load_miss"},
 		{PERF_COUNT_HW_CACHE_DTLB | PERF_COUNT_HW_CACHE_RESULT_MISS << 16, "mmu_dtlb_miss"},
 		{PERF_COUNT_HW_CACHE_ITLB | PERF_COUNT_HW_CACHE_RESULT_MISS << 16, "mmu_itlb_miss"},

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * The driver's side of the sampler rings: Rock sheet sections 8.1 to 8.3 and 9. What the elements say decides whether a
- * sample is a hit of a synthetic event, or becomes a sample of rock_is or rock_l2s. The guest is the consumer: it moves
- * head and the high-water mark, and checks what it walked against SAMPLE_PENDING.
+ * The driver's side of the sampler rings: Rock sheet sections 8.1 to 8.3 and 9. What the elements
+ * say decides whether a sample is a hit of a synthetic event, or becomes a sample of rock_is or
+ * rock_l2s. The guest is the consumer: it moves head and the high-water mark, and checks what it
+ * walked against SAMPLE_PENDING.
  */
 #include <string.h>
 
@@ -13,7 +14,10 @@
 #define RING_SPACE 0x4000u
 #define MAX_WORDS  5u
 
-/* Registers of an element, in this order. The model's own ones come last: strict mode has only the first @plain. */
+/*
+ * Registers of an element, in this order. The model's own ones come last: strict mode has only the
+ * first @plain.
+ */
 static const struct {
 	unsigned plain, all;
 	uint32_t va[MAX_WORDS];
@@ -22,8 +26,10 @@ static const struct {
 		      [SLOT_L2] = {1, 1, {QUIPU_ROCK_L2_TXN_INFO}}},
 	[PMU_CHIP] = {[SLOT_INSTR] = {2, 2, {QUIPU_ROCK_IS_INFO, QUIPU_ROCK_IS_CONTEXT}},
 		      [SLOT_L2] = {1, 1, {QUIPU_ROCK_L2_TXN_INFO}}},
-	[PMU_IS] = {[SLOT_INSTR] = {2, 5, {QUIPU_ROCK_IS_INFO, QUIPU_ROCK_IS_CONTEXT, QUIPU_ROCK_IS_PC, QUIPU_ROCK_IS_EA,
-					   QUIPU_ROCK_IS_LATENCY}}},
+	[PMU_IS] = {[SLOT_INSTR] = {2,
+				    5,
+				    {QUIPU_ROCK_IS_INFO, QUIPU_ROCK_IS_CONTEXT, QUIPU_ROCK_IS_PC,
+				     QUIPU_ROCK_IS_EA, QUIPU_ROCK_IS_LATENCY}}},
 	[PMU_L2S] = {[SLOT_L2] = {1, 2, {QUIPU_ROCK_L2_TXN_INFO, QUIPU_ROCK_L2_EA}}},
 };
 
@@ -41,7 +47,8 @@ static unsigned words_of(const struct rock_driver *d, const struct quipu_event *
 
 static uint64_t ring_at(const struct rock_driver *d, unsigned cpu, enum slot slot)
 {
-	return d->env.memory + cpu * ROCK_DRIVER_MEMORY + (slot - SLOT_INSTR) * (uint64_t)RING_SPACE;
+	return d->env.memory + cpu * ROCK_DRIVER_MEMORY +
+	       (slot - SLOT_INSTR) * (uint64_t)RING_SPACE;
 }
 
 /* Guest memory that the driver gave itself: always there. */
@@ -87,7 +94,8 @@ static uint64_t type_arg(const struct quipu_event *e)
 	return quipu_event_hw((struct quipu_event *)e)->config_base;
 }
 
-static uint64_t configure(struct rock_driver *d, const struct quipu_event *e, uint64_t va, uint64_t value)
+static uint64_t configure(struct rock_driver *d, const struct quipu_event *e, uint64_t va,
+			  uint64_t value)
 {
 	return rock_call(d, cpu_of(e), RK_PERF_SAMPLE_CONFIG, type_arg(e), va, value, 0, NULL);
 }
@@ -124,25 +132,28 @@ static uint64_t set_registers(struct rock_driver *d, struct quipu_event *e)
 	bool is = pmu_of(e)->kind == PMU_IS;
 	const struct {
 		uint64_t va, value;
-	} instr[] = {
-		{QUIPU_ROCK_IS_PC_MASK, 0},
-		{QUIPU_ROCK_IS_PC_MATCH, 0},
-		{QUIPU_ROCK_IS_CONTEXT_FILTER, context_filter(e)},
-		{QUIPU_ROCK_IS_CC_LATENCY_MASK, rock_ring_frequency(e) << 22 | 0xfff},
-		{QUIPU_ROCK_IS_INFO_MASK, is ? a->config1 : 0},
-		{QUIPU_ROCK_IS_INFO_MATCH, is ? a->config2 : 0},
-	}, l2[] = {
-		{QUIPU_ROCK_L2_EA_MASK, 0},
-		{QUIPU_ROCK_L2_EA_MATCH, 0},
-		{QUIPU_ROCK_L2_CC, rock_ring_frequency(e)},
-		{QUIPU_ROCK_L2_TXN_INFO_FILTER, l2_filter(e)},
-	};
+	} instr[] =
+		{
+			{QUIPU_ROCK_IS_PC_MASK, 0},
+			{QUIPU_ROCK_IS_PC_MATCH, 0},
+			{QUIPU_ROCK_IS_CONTEXT_FILTER, context_filter(e)},
+			{QUIPU_ROCK_IS_CC_LATENCY_MASK, rock_ring_frequency(e) << 22 | 0xfff},
+			{QUIPU_ROCK_IS_INFO_MASK, is ? a->config1 : 0},
+			{QUIPU_ROCK_IS_INFO_MATCH, is ? a->config2 : 0},
+		},
+	  l2[] = {
+		  {QUIPU_ROCK_L2_EA_MASK, 0},
+		  {QUIPU_ROCK_L2_EA_MATCH, 0},
+		  {QUIPU_ROCK_L2_CC, rock_ring_frequency(e)},
+		  {QUIPU_ROCK_L2_TXN_INFO_FILTER, l2_filter(e)},
+	  };
 	bool on_l2 = slot_of(e) == SLOT_L2;
 	unsigned n = on_l2 ? sizeof(l2) / sizeof(l2[0]) : sizeof(instr) / sizeof(instr[0]);
 	uint64_t status = 0;
 
 	for (unsigned i = 0; i < n && !status; i++)
-		status = on_l2 ? configure(d, e, l2[i].va, l2[i].value) : configure(d, e, instr[i].va, instr[i].value);
+		status = on_l2 ? configure(d, e, l2[i].va, l2[i].value)
+			       : configure(d, e, instr[i].va, instr[i].value);
 	return status;
 }
 
@@ -168,20 +179,23 @@ uint64_t rock_ring_init(struct rock_driver *d, struct quipu_event *e)
 
 uint64_t rock_ring_start(struct rock_driver *d, struct quipu_event *e)
 {
-	return rock_call(d, cpu_of(e), RK_PERF_SAMPLE_START, type_arg(e), rock_ring_frequency(e), 8 * words_of(d, e),
-			 ring_at(d, cpu_of(e), slot_of(e)) + LIST_AT, NULL);
+	return rock_call(d, cpu_of(e), RK_PERF_SAMPLE_START, type_arg(e), rock_ring_frequency(e),
+			 8 * words_of(d, e), ring_at(d, cpu_of(e), slot_of(e)) + LIST_AT, NULL);
 }
 
 /* ---- what an element says ---- */
 
-static bool instr_hit(const struct quipu_event *e, uint64_t group, uint64_t sel, uint64_t info, uint64_t context)
+static bool instr_hit(const struct quipu_event *e, uint64_t group, uint64_t sel, uint64_t info,
+		      uint64_t context)
 {
 	static const struct {
 		uint16_t evt, typ;
 	} only_for[] = {{0x30b, 0x02}, {0x010, 0x04}, {0x004, 0x06}, {0x480, 0x08}};
 	const struct quipu_attr *a = quipu_event_attr(e);
-	uint64_t typ = bits_get(info, 6, 0), evt = bits_get(info, 18, 7), mode = bits_get(info, 36, 34);
-	unsigned tl = (unsigned)bits_get(a->config2, 18, 17), level = (unsigned)bits_get(context, 4, 2);
+	uint64_t typ = bits_get(info, 6, 0), evt = bits_get(info, 18, 7),
+		 mode = bits_get(info, 36, 34);
+	unsigned tl = (unsigned)bits_get(a->config2, 18, 17),
+		 level = (unsigned)bits_get(context, 4, 2);
 
 	if ((a->config2 >> 16 & 1) && mode == QUIPU_ROCK_MODE_SCOUT)
 		return false;
@@ -199,7 +213,8 @@ static bool instr_hit(const struct quipu_event *e, uint64_t group, uint64_t sel,
 
 static bool l2_hit(uint64_t group, uint64_t sel, uint64_t info)
 {
-	uint64_t txn = bits_get(info, 13, 7), evt = bits_get(info, 25, 22), source = bits_get(info, 35, 34);
+	uint64_t txn = bits_get(info, 13, 7), evt = bits_get(info, 25, 22),
+		 source = bits_get(info, 35, 34);
 	bool local = source == QUIPU_ROCK_LOCAL_L2 && (evt == 0 || evt == 2);
 
 	switch (group) {
@@ -221,7 +236,8 @@ static bool is_hit(struct quipu_event *e, const uint8_t *element)
 	if (!info)
 		return false;
 	if (slot_of(e) == SLOT_INSTR)
-		return instr_hit(e, bits_get(code, 23, 12), bits_get(code, 11, 0), info, bits_be64(element + 8));
+		return instr_hit(e, bits_get(code, 23, 12), bits_get(code, 11, 0), info,
+				 bits_be64(element + 8));
 	return l2_hit(bits_get(code, 23, 12), bits_get(code, 11, 0), info);
 }
 
@@ -256,7 +272,8 @@ static void sample(struct rock_driver *d, struct quipu_event *e, const uint8_t *
 
 	if (slot_of(e) == SLOT_INSTR && words > 2) {
 		static const unsigned modes[] = {PERF_RECORD_MISC_USER, PERF_RECORD_MISC_KERNEL,
-						 PERF_RECORD_MISC_HYPERVISOR, PERF_RECORD_MISC_USER};
+						 PERF_RECORD_MISC_HYPERVISOR,
+						 PERF_RECORD_MISC_USER};
 
 		s.ip = bits_be64(element + 16);
 		s.addr = bits_be64(element + 24);
@@ -272,10 +289,12 @@ static void sample(struct rock_driver *d, struct quipu_event *e, const uint8_t *
 	quipu_event_overflow(e, &s);
 }
 
-void rock_ring_drain(struct rock_driver *d, struct quipu_event *e, uint64_t *hits, uint64_t *samples)
+void rock_ring_drain(struct rock_driver *d, struct quipu_event *e, uint64_t *hits,
+		     uint64_t *samples)
 {
 	uint64_t ring = ring_at(d, cpu_of(e), slot_of(e)), pending = 0;
-	uint32_t head = get32(d, ring + QUIPU_ROCK_RING_HEAD), tail = get32(d, ring + QUIPU_ROCK_RING_TAIL);
+	uint32_t head = get32(d, ring + QUIPU_ROCK_RING_HEAD),
+		 tail = get32(d, ring + QUIPU_ROCK_RING_TAIL);
 	uint32_t bytes = 8 * words_of(d, e), size = bytes * ELEMENTS;
 	bool sampling = pmu_of(e)->kind == PMU_IS || pmu_of(e)->kind == PMU_L2S;
 
@@ -290,5 +309,8 @@ void rock_ring_drain(struct rock_driver *d, struct quipu_event *e, uint64_t *hit
 	put(d, ring + QUIPU_ROCK_RING_HWM, (tail + size / 2) % size, 4);
 	put(d, ring + QUIPU_ROCK_RING_HEAD, head, 4);
 	rock_call(d, cpu_of(e), RK_PERF_SAMPLE_PENDING, type_arg(e), 0, 0, 0, &pending);
-	/* Samples that found the ring full are counted by the counter all the same: the estimate stays unbiased. */
+	/*
+	 * Samples that found the ring full are counted by the counter all the same: the estimate
+	 * stays unbiased.
+	 */
 }

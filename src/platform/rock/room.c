@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * The Rock room as the machine sees it: chips and guests as the tree describes them, the engine's CPUs attached to the
- * strands of one guest, and the driver in that guest. The other guests own strands and are silent.
+ * The Rock room as the machine sees it: chips and guests as the tree describes them, the engine's
+ * CPUs attached to the strands of one guest, and the driver in that guest. The other guests own
+ * strands and are silent.
  */
 #include <errno.h>
 #include <stdarg.h>
@@ -19,8 +20,8 @@ struct room {
 	struct quipu_platform_env env;
 	struct rock_tree tree;
 	struct quipu_rock *rock;
-	unsigned guest;	   /* whose CPUs the machine has */
-	unsigned *strand;  /* of each CPU */
+	unsigned guest;	  /* whose CPUs the machine has */
+	unsigned *strand; /* of each CPU */
 	struct rock_driver *driver;
 };
 
@@ -33,14 +34,16 @@ static bool engine_has(const struct room *r, quipu_signal s)
 
 static bool can_sample(unsigned code, const char **text)
 {
-	*text = code == RK_PERF_INSTR ? "needs what each sampled instruction was (type, events, mode); the engine does not say"
-				      : "needs the data source of each L2 transaction; the engine does not say";
+	*text = code == RK_PERF_INSTR
+			? "needs what each sampled instruction was (type, events, mode); the "
+			  "engine does not say"
+			: "needs the data source of each L2 transaction; the engine does not say";
 	return false;
 }
 
 /* Everything with records; with signals, what they carry. */
-static bool can(void *arg, unsigned code, unsigned source, uint64_t filter, bool syn, const char **text, char *buf,
-		size_t len)
+static bool can(void *arg, unsigned code, unsigned source, uint64_t filter, bool syn,
+		const char **text, char *buf, size_t len)
 {
 	const struct room *r = arg;
 	struct rock_follow f[STRAND_TERMS];
@@ -57,7 +60,8 @@ static bool can(void *arg, unsigned code, unsigned source, uint64_t filter, bool
 	n = rock_events_follow(type, source, filter, f, &missing);
 	for (unsigned i = 0; i < n; i++)
 		if (!engine_has(r, f[i].signal)) {
-			snprintf(buf, len, "needs the signal %s, which the engine does not give here",
+			snprintf(buf, len,
+				 "needs the signal %s, which the engine does not give here",
 				 quipu_signal_name(f[i].signal, name, sizeof(name)));
 			*text = buf;
 			return false;
@@ -86,7 +90,10 @@ static int want(void *arg, unsigned code, unsigned source, uint64_t filter)
 	return err;
 }
 
-/* A count of stores is exact, but that each is an L2 transaction of its own is the model's: no signal of L2 events. */
+/*
+ * A count of stores is exact, but that each is an L2 transaction of its own is the model's: no
+ * signal of L2 events.
+ */
 static quipu_signal signal_of(void *arg, unsigned code, unsigned source, uint64_t filter)
 {
 	const struct room *r = arg;
@@ -110,7 +117,8 @@ static int slot_of(void *arg, unsigned code, unsigned source, uint64_t filter)
 	enum rock_type type;
 	unsigned ignored;
 
-	if (r->tree.records || !rock_type_decode(code, false, &type, &ignored) || source != RK_PERF_SRC_STRAND)
+	if (r->tree.records || !rock_type_decode(code, false, &type, &ignored) ||
+	    source != RK_PERF_SRC_STRAND)
 		return -1;
 	if (rock_events_follow(type, source, filter, f, NULL) != 1 || f[0].weight != 1 || f[0].chip)
 		return -1;
@@ -129,7 +137,8 @@ static void bind_guests(struct room *r)
 	for (unsigned g = 0; g < r->tree.nguests; g++)
 		for (unsigned i = 0; i < r->tree.guest[g].nranges; i++)
 			for (uint32_t s = 0; s < r->tree.guest[g].range[i][1]; s++)
-				quipu_rock_bind(r->rock, r->tree.guest[g].range[i][0] + s, r->tree.guest[g].number);
+				quipu_rock_bind(r->rock, r->tree.guest[g].range[i][0] + s,
+						r->tree.guest[g].number);
 }
 
 /* The machine's CPUs are strands of one guest: a Linux sees no others. */
@@ -142,7 +151,9 @@ static int place_cpus(struct room *r)
 		return -ENOMEM;
 	for (unsigned cpu = 0; cpu < m->ncpus; cpu++) {
 		uint64_t strand = m->cpus[cpu].reg;
-		unsigned guest = strand < quipu_rock_strands(r->rock) ? quipu_rock_guest_of(r->rock, (unsigned)strand) : 0;
+		unsigned guest = strand < quipu_rock_strands(r->rock)
+					 ? quipu_rock_guest_of(r->rock, (unsigned)strand)
+					 : 0;
 
 		if (!guest || (cpu && guest != r->guest)) {
 			quipu_note(r->env.notes, QUIPU_NOTE_WRONG, m->cpus[cpu].path,
@@ -238,7 +249,8 @@ static int room_create(const struct quipu_platform_env *env, void **self)
 	*self = r;
 	return 0;
 fail:
-	quipu_note(env->notes, QUIPU_NOTE_WRONG, "/", "the Rock room cannot be set up: %s", strerror(-err));
+	quipu_note(env->notes, QUIPU_NOTE_WRONG, "/", "the Rock room cannot be set up: %s",
+		   strerror(-err));
 	room_destroy(r);
 	return err;
 }
@@ -270,7 +282,8 @@ static void room_describe(void *self, quipu_describe_fn *fn, void *arg)
 {
 	struct room *r = self;
 
-	say(fn, arg, 0, "Rock: %u chip%s of 16 cores x 2 strands under a sun4v hypervisor, RKPERF 1.0%s",
+	say(fn, arg, 0,
+	    "Rock: %u chip%s of 16 cores x 2 strands under a sun4v hypervisor, RKPERF 1.0%s",
 	    r->tree.config.chips, r->tree.config.chips > 1 ? "s" : "",
 	    r->tree.config.strict ? ", publicly known registers only" : "");
 	for (unsigned g = 0; g < r->tree.nguests; g++) {
@@ -280,13 +293,16 @@ static void room_describe(void *self, quipu_describe_fn *fn, void *arg)
 		for (unsigned i = 0; i < t->nranges; i++) {
 			size_t n = strlen(ranges);
 
-			snprintf(ranges + n, sizeof(ranges) - n, "%s%u-%u", n ? "," : "", t->range[i][0],
-				 t->range[i][0] + t->range[i][1] - 1);
+			snprintf(ranges + n, sizeof(ranges) - n, "%s%u-%u", n ? "," : "",
+				 t->range[i][0], t->range[i][0] + t->range[i][1] - 1);
 		}
-		say(fn, arg, 1, "guest %u: strands %s%s", t->number, ranges, t->number == r->guest ? " (this machine's CPUs)" : "");
+		say(fn, arg, 1, "guest %u: strands %s%s", t->number, ranges,
+		    t->number == r->guest ? " (this machine's CPUs)" : "");
 	}
 	if (r->tree.config.trap_cycles || r->tree.config.owner_cycles)
-		say(fn, arg, 1, "an event costs %u hyperprivileged cycles on the trap strand, %u on its owner (declared)",
+		say(fn, arg, 1,
+		    "an event costs %u hyperprivileged cycles on the trap strand, %u on its owner "
+		    "(declared)",
 		    r->tree.config.trap_cycles, r->tree.config.owner_cycles);
 	rock_driver_describe(r->driver, fn, arg);
 }

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The Rock room: chips, hypervisor, guests and the driver of the guest that the machine's CPUs belong to. */
+/*
+ * The Rock room: chips, hypervisor, guests and the driver of the guest that the machine's CPUs
+ * belong to.
+ */
 #ifndef QUIPU_PLATFORM_ROCK_ROOM_H
 #define QUIPU_PLATFORM_ROCK_ROOM_H
 

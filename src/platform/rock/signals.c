@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * Counters and candidate counters that follow an engine's signals (quipu/signal.h) instead of being told each event.
+ * Counters and candidate counters that follow an engine's signals (quipu/signal.h) instead of being
+ * told each event.
  *
- * Only user-level activity comes this way, and only the INSTR sampler: a signal says that an instruction happened, not
- * what it was (INFO reads 0). A running counter is a sum of differences; its deadline is split over the signals so that
- * none can reach the overflow unseen.
+ * Only user-level activity comes this way, and only the INSTR sampler: a signal says that an
+ * instruction happened, not what it was (INFO reads 0). A running counter is a sum of differences;
+ * its deadline is split over the signals so that none can reach the overflow unseen.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -18,10 +19,12 @@ static struct rock_terms *terms_of(struct rock_pair *p, enum rock_kind kind)
 
 static unsigned chip_of(const struct quipu_rock *r, const struct rock_pair *p, enum rock_type type)
 {
-	return (unsigned)(((const char *)p - (const char *)&r->chip[0].pair[type]) / (ptrdiff_t)sizeof(r->chip[0]));
+	return (unsigned)(((const char *)p - (const char *)&r->chip[0].pair[type]) /
+			  (ptrdiff_t)sizeof(r->chip[0]));
 }
 
-static struct rock_strand *term_strand(struct quipu_rock *r, unsigned chip, const struct rock_term *t)
+static struct rock_strand *term_strand(struct quipu_rock *r, unsigned chip,
+				       const struct rock_term *t)
 {
 	return &r->strand[chip * STRANDS + t->strand];
 }
@@ -31,7 +34,8 @@ static uint64_t read_signal(const struct rock_strand *s, quipu_signal signal)
 	return s->signals->ops->read(s->signals, s->cpu, signal);
 }
 
-void rock_terms_settle(struct quipu_rock *r, struct rock_pair *p, enum rock_type type, enum rock_kind kind)
+void rock_terms_settle(struct quipu_rock *r, struct rock_pair *p, enum rock_type type,
+		       enum rock_kind kind)
 {
 	struct rock_terms *ts = terms_of(p, kind);
 	unsigned chip = chip_of(r, p, type);
@@ -73,7 +77,8 @@ static uint64_t distance(const struct rock_pair *p, enum rock_type type, enum ro
 }
 
 /* A sum of weights W reaches N only after some signal moved by at least N / W. */
-void rock_terms_arm(struct quipu_rock *r, struct rock_pair *p, enum rock_type type, enum rock_kind kind)
+void rock_terms_arm(struct quipu_rock *r, struct rock_pair *p, enum rock_type type,
+		    enum rock_kind kind)
 {
 	struct rock_terms *ts = terms_of(p, kind);
 	unsigned chip = chip_of(r, p, type);
@@ -90,11 +95,15 @@ void rock_terms_arm(struct quipu_rock *r, struct rock_pair *p, enum rock_type ty
 	for (unsigned i = 0; i < ts->n; i++) {
 		struct rock_term *t = &ts->term[i];
 		struct rock_strand *s = term_strand(r, chip, t);
-		/* One signal, and a counter: what follows is the period arithmetic alone. The kind is named after its first user. */
+		/*
+		 * One signal, and a counter: what follows is the period arithmetic alone. The kind
+		 * is named after its first user.
+		 */
 		struct quipu_deadline d = {
 			.signal = t->signal,
-			.overflow = kind == ROCK_COUNTER && ts->n == 1 && t->weight == 1 ? QUIPU_OVERFLOW_X86
-											  : QUIPU_OVERFLOW_BELL,
+			.overflow = kind == ROCK_COUNTER && ts->n == 1 && t->weight == 1
+					    ? QUIPU_OVERFLOW_X86
+					    : QUIPU_OVERFLOW_BELL,
 		};
 
 		d.at = t->base + (left - 1) / weights + 1;
@@ -107,19 +116,23 @@ void rock_terms_arm(struct quipu_rock *r, struct rock_pair *p, enum rock_type ty
 }
 
 /* Signals of what the counter or sampler counts on one strand. */
-static unsigned follow(const struct rock_pair *p, enum rock_type type, enum rock_kind kind, struct rock_follow *out)
+static unsigned follow(const struct rock_pair *p, enum rock_type type, enum rock_kind kind,
+		       struct rock_follow *out)
 {
 	if (kind == ROCK_COUNTER)
-		return p->counter.running ? rock_events_follow(type, p->counter.source, p->counter.filter, out, NULL) : 0;
+		return p->counter.running ? rock_events_follow(type, p->counter.source,
+							       p->counter.filter, out, NULL)
+					  : 0;
 	/* User level at trap level 0, of instructions. */
-	if (!p->sampler.running || type != TYPE_INSTR || (p->sampler.config[IS_CONTEXT_FILTER] & 9) != 9)
+	if (!p->sampler.running || type != TYPE_INSTR ||
+	    (p->sampler.config[IS_CONTEXT_FILTER] & 9) != 9)
 		return 0;
 	*out = (struct rock_follow){QUIPU_SIGNAL_INSTRUCTIONS, 1, false};
 	return 1;
 }
 
-static void add_term(struct quipu_rock *r, struct rock_terms *ts, unsigned strand, const struct rock_follow *f,
-		     unsigned slot)
+static void add_term(struct quipu_rock *r, struct rock_terms *ts, unsigned strand,
+		     const struct rock_follow *f, unsigned slot)
 {
 	struct rock_strand *s = &r->strand[strand];
 
@@ -139,10 +152,12 @@ unsigned rock_terms_slot(enum rock_type type, enum rock_kind kind)
 	return (kind == ROCK_COUNTER ? (unsigned)type : ROCK_TYPES + (unsigned)type) * STRAND_TERMS;
 }
 
-void rock_terms_choose(struct quipu_rock *r, struct rock_pair *p, enum rock_type type, enum rock_kind kind)
+void rock_terms_choose(struct quipu_rock *r, struct rock_pair *p, enum rock_type type,
+		       enum rock_kind kind)
 {
 	struct rock_terms *ts = terms_of(p, kind);
-	unsigned chip = chip_of(r, p, type), source = kind == ROCK_COUNTER ? p->counter.source : p->sampler.source;
+	unsigned chip = chip_of(r, p, type),
+		 source = kind == ROCK_COUNTER ? p->counter.source : p->sampler.source;
 	unsigned first_slot = rock_terms_slot(type, kind);
 	struct rock_follow f[STRAND_TERMS];
 	unsigned n = follow(p, type, kind, f);
@@ -150,7 +165,8 @@ void rock_terms_choose(struct quipu_rock *r, struct rock_pair *p, enum rock_type
 	disarm(r, chip, ts);
 	ts->n = 0;
 	for (unsigned s = chip * STRANDS; s < (chip + 1) * STRANDS && n; s++) {
-		bool mine = (source & RK_PERF_SRC_STRANDS) || ((source & RK_PERF_SRC_STRAND) && p->owner == (int)s);
+		bool mine = (source & RK_PERF_SRC_STRANDS) ||
+			    ((source & RK_PERF_SRC_STRAND) && p->owner == (int)s);
 
 		for (unsigned i = 0; i < n && r->strand[s].signals; i++)
 			if (mine || f[i].chip)
@@ -159,7 +175,8 @@ void rock_terms_choose(struct quipu_rock *r, struct rock_pair *p, enum rock_type
 	rock_terms_arm(r, p, type, kind);
 }
 
-int quipu_rock_attach(struct quipu_rock *r, unsigned strand, struct quipu_signals *signals, unsigned cpu)
+int quipu_rock_attach(struct quipu_rock *r, unsigned strand, struct quipu_signals *signals,
+		      unsigned cpu)
 {
 	if (strand >= r->nstrands || cpu > 65535)
 		return -EINVAL;
@@ -201,7 +218,8 @@ void quipu_rock_interrupt(struct quipu_rock *r, const struct quipu_interrupt *ir
 	if (strand == NO_STRAND)
 		return;
 	r->irq = irq;
-	for (uint64_t m = irq->slots & bits_mask((ROCK_TYPES + ROCK_SAMPLERS) * STRAND_TERMS); m; m &= m - 1)
+	for (uint64_t m = irq->slots & bits_mask((ROCK_TYPES + ROCK_SAMPLERS) * STRAND_TERMS); m;
+	     m &= m - 1)
 		reached(r, (unsigned)strand, bits_low(m));
 	rock_deliver(r);
 	r->irq = NULL;

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * The performance event trap and what follows it. FWARC/2008/399 section 4: one strand of each chip takes the trap, finds
- * event and responsible strand and cross-calls it; that strand restarts counting or sampling and only then informs the
- * guest, samples being in the guest's ring by then. Order and details: Rock sheet sections 6.4 and 7.
+ * The performance event trap and what follows it. FWARC/2008/399 section 4: one strand of each chip
+ * takes the trap, finds event and responsible strand and cross-calls it; that strand restarts
+ * counting or sampling and only then informs the guest, samples being in the guest's ring by then.
+ * Order and details: Rock sheet sections 6.4 and 7.
  *
- * The ring is the guest's memory: each touch of it is validated first, and nothing of the hypervisor's own (tail, size) is
- * read back from it.
+ * The ring is the guest's memory: each touch of it is validated first, and nothing of the
+ * hypervisor's own (tail, size) is read back from it.
  */
 #include <inttypes.h>
 #include <stdarg.h>
@@ -63,11 +64,14 @@ static bool produce(struct quipu_rock *r, struct rock_pair *p, enum rock_type ty
 {
 	struct rock_sampler *s = &p->sampler;
 	unsigned guest = r->strand[p->owner].guest;
-	uint8_t *ring = quipu_rock_memory(r, guest, s->ring, QUIPU_ROCK_RING_DATA + (uint64_t)s->size);
+	uint8_t *ring =
+		quipu_rock_memory(r, guest, s->ring, QUIPU_ROCK_RING_DATA + (uint64_t)s->size);
 	uint32_t bytes = 8 * s->nlist, next = s->tail + bytes, old = s->tail;
 
 	if (!ring) {
-		rock_trace(r, "strand %d: sampler %s: its ring at 0x%" PRIx64 " is no memory of guest %u any longer; stopped",
+		rock_trace(r,
+			   "strand %d: sampler %s: its ring at 0x%" PRIx64
+			   " is no memory of guest %u any longer; stopped",
 			   p->owner, rock_type_name(type), s->ring, guest);
 		rock_sampler_stop(r, p, type);
 		return false;
@@ -79,7 +83,8 @@ static bool produce(struct quipu_rock *r, struct rock_pair *p, enum rock_type ty
 
 		s->dropped++;
 		s->full = true;
-		rock_trace(r, "strand %d: sampler %s: ring full, sample dropped", p->owner, rock_type_name(type));
+		rock_trace(r, "strand %d: sampler %s: ring full, sample dropped", p->owner,
+			   rock_type_name(type));
 		return first;
 	}
 	s->full = false;
@@ -88,7 +93,8 @@ static bool produce(struct quipu_rock *r, struct rock_pair *p, enum rock_type ty
 	s->tail = next;
 	s->pending++;
 	put32(ring + QUIPU_ROCK_RING_TAIL, next);
-	rock_trace(r, "strand %d: sampler %s: element at %u, tail %u", p->owner, rock_type_name(type), old, next);
+	rock_trace(r, "strand %d: sampler %s: element at %u, tail %u", p->owner,
+		   rock_type_name(type), old, next);
 	return passed(s, old, next, bits_be32(ring + QUIPU_ROCK_RING_HWM));
 }
 
@@ -110,15 +116,18 @@ static void serve(struct quipu_rock *r, unsigned strand, enum rock_type type, en
 		return;
 	if (kind == ROCK_COUNTER) {
 		p->counter.overflows += p->counter.wraps;
-		rock_trace(r, "strand %u: counter %s: overflow +%" PRIu64 ", counts on from 0x%" PRIx64, strand,
-			   rock_type_name(type), p->counter.wraps, p->counter.value);
+		rock_trace(r,
+			   "strand %u: counter %s: overflow +%" PRIu64
+			   ", counts on from 0x%" PRIx64,
+			   strand, rock_type_name(type), p->counter.wraps, p->counter.value);
 		p->counter.wraps = 0;
 	} else {
 		tell = p->sampler.waiting && produce(r, p, type);
 		if (p->sampler.running) {
 			rock_sampler_restart(r, p, type);
-			rock_trace(r, "strand %u: sampler %s: restarted, %" PRIu64 " candidates to go", strand,
-				   rock_type_name(type), p->sampler.candidates);
+			rock_trace(r,
+				   "strand %u: sampler %s: restarted, %" PRIu64 " candidates to go",
+				   strand, rock_type_name(type), p->sampler.candidates);
 		}
 	}
 	charge(r, strand, r->config.owner_cycles);
@@ -150,7 +159,8 @@ void rock_event(struct quipu_rock *r, struct rock_pair *p, enum rock_type type, 
 	r->attention = true;
 }
 
-void rock_forget(struct quipu_rock *r, struct rock_pair *p, enum rock_type type, enum rock_kind kind)
+void rock_forget(struct quipu_rock *r, struct rock_pair *p, enum rock_type type,
+		 enum rock_kind kind)
 {
 	uint8_t keep = (uint8_t)~bits_one(type);
 
@@ -186,8 +196,11 @@ static bool take_trap(struct quipu_rock *r, unsigned chip)
 			c->pending[kind] &= (uint8_t)(c->pending[kind] - 1);
 			if (owner == NO_STRAND)
 				continue;
-			rock_trace(r, "strand %u: performance event trap of chip %u: %s %s, responsible strand %d%s", handler,
-				   chip, kind_name((enum rock_kind)kind), rock_type_name((enum rock_type)type), owner,
+			rock_trace(r,
+				   "strand %u: performance event trap of chip %u: %s %s, "
+				   "responsible strand %d%s",
+				   handler, chip, kind_name((enum rock_kind)kind),
+				   rock_type_name((enum rock_type)type), owner,
 				   owner == (int)handler ? "" : ", cross-call");
 			charge(r, handler, r->config.trap_cycles);
 			r->strand[owner].calls[kind] |= (uint8_t)bits_one(type);
@@ -211,7 +224,8 @@ static void inform(struct quipu_rock *r, unsigned strand)
 
 		s->causes[ROCK_COUNTER] = s->causes[ROCK_SAMPLER] = 0;
 		s->in_handler = true;
-		rock_trace(r, "strand %u: interrupt level 15 (pic overflow) of guest %u", strand, s->guest);
+		rock_trace(r, "strand %u: interrupt level 15 (pic overflow) of guest %u", strand,
+			   s->guest);
 		r->handler(r->handler_arg, strand, here ? r->irq : NULL);
 		s->in_handler = false;
 	}

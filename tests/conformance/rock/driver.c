@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * The Rock PMUs from end to end: the shipped machine, its hypervisor and driver under the event core, fed by hand. What
- * perf would see: names and encodings, counts, samples at the right instruction, estimates from rings, refusals with their
- * reasons, and counters that strands take from one another.
+ * The Rock PMUs from end to end: the shipped machine, its hypervisor and driver under the event
+ * core, fed by hand. What perf would see: names and encodings, counts, samples at the right
+ * instruction, estimates from rings, refusals with their reasons, and counters that strands take
+ * from one another.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -76,12 +77,14 @@ static struct quipu_machine *load(struct quipu_notes *notes, const char *const *
 /* The whole machine, as the command has it. */
 static void bench_open(struct bench *b)
 {
-	const struct quipu_system_config config = {.paranoid = -1, .trace = on_trace, .trace_arg = b};
+	const struct quipu_system_config config = {
+		.paranoid = -1, .trace = on_trace, .trace_arg = b};
 
 	memset(b, 0, sizeof(*b));
 	b->machine = load(&b->notes, NULL);
 	b->manual = quipu_manual_signals_new(b->machine->ncpus);
-	b->system = quipu_system_new(b->machine, quipu_manual_signals_base(b->manual), &config, &b->notes);
+	b->system = quipu_system_new(b->machine, quipu_manual_signals_base(b->manual), &config,
+				     &b->notes);
 	assert_non_null(b->system);
 	b->core = quipu_system_core(b->system);
 }
@@ -100,9 +103,12 @@ static void bench_open_records(struct bench *b, bool strict)
 	struct quipu_platform_env env;
 
 	memset(b, 0, sizeof(*b));
-	b->machine = load(&b->notes, (const char *const[]){"quipu,records", strict ? "quipu,strict" : NULL, NULL});
+	b->machine = load(&b->notes, (const char *const[]){"quipu,records",
+							   strict ? "quipu,strict" : NULL, NULL});
 	b->manual = quipu_manual_signals_new(b->machine->ncpus);
-	b->core = quipu_core_new(&(struct quipu_core_config){.ncpus = b->machine->ncpus, .paranoid = -1}, &records_ops, b);
+	b->core = quipu_core_new(&(struct quipu_core_config){.ncpus = b->machine->ncpus,
+							     .paranoid = -1},
+				 &records_ops, b);
 	env = (struct quipu_platform_env){
 		.machine = b->machine,
 		.core = b->core,
@@ -141,7 +147,8 @@ static struct quipu_pmu *pmu(struct bench *b, const char *name)
 static void run_task(struct bench *b, unsigned i, unsigned cpu)
 {
 	if (!b->task[i])
-		b->task[i] = quipu_task_new(b->core, NULL, (pid_t)(100 + i), (pid_t)(100 + i), false, "t", cpu);
+		b->task[i] = quipu_task_new(b->core, NULL, (pid_t)(100 + i), (pid_t)(100 + i),
+					    false, "t", cpu);
 	assert_non_null(b->task[i]);
 	if (b->system)
 		quipu_system_run(b->system, cpu, b->task[i], 0);
@@ -149,10 +156,11 @@ static void run_task(struct bench *b, unsigned i, unsigned cpu)
 		quipu_sched_in(b->core, cpu, b->task[i]);
 }
 
-static int open_event(struct bench *b, const char *name, struct quipu_attr a, pid_t pid, int cpu, struct quipu_event *group,
-		      struct quipu_event **e)
+static int open_event(struct bench *b, const char *name, struct quipu_attr a, pid_t pid, int cpu,
+		      struct quipu_event *group, struct quipu_event **e)
 {
-	static const struct quipu_caller root = {.pid = 1, .tid = 1, .perfmon = true, .ipc_lock = true};
+	static const struct quipu_caller root = {
+		.pid = 1, .tid = 1, .perfmon = true, .ipc_lock = true};
 	uint32_t size;
 
 	if (name) {
@@ -163,7 +171,8 @@ static int open_event(struct bench *b, const char *name, struct quipu_attr a, pi
 	return quipu_event_open(b->core, &root, &a, sizeof(a), pid, cpu, group, 0, &size, e);
 }
 
-static struct quipu_event *must_open(struct bench *b, const char *name, struct quipu_attr a, pid_t pid, int cpu)
+static struct quipu_event *must_open(struct bench *b, const char *name, struct quipu_attr a,
+				     pid_t pid, int cpu)
 {
 	struct quipu_event *e = NULL;
 	int err = open_event(b, name, a, pid, cpu, NULL, &e);
@@ -186,9 +195,18 @@ static void feed(struct bench *b, unsigned cpu, quipu_signal s, uint64_t n, uint
 	quipu_manual_signals_feed(b->manual, cpu, s, n, pc);
 }
 
-#define PLAIN(code)	{.config = (code), .flags = QUIPU_ATTR_EXCLUDE_KERNEL}
-#define TXN(code, mask) {.config = (code) | (mask) << 16}
-#define SYN(code, g, s) {.config = (code), .config1 = UINT64_C(1) << 31 | (g) << 12 | (s)}
+#define PLAIN(code)                                                                                \
+	{                                                                                          \
+		.config = (code), .flags = QUIPU_ATTR_EXCLUDE_KERNEL                               \
+	}
+#define TXN(code, mask)                                                                            \
+	{                                                                                          \
+		.config = (code) | (mask) << 16                                                    \
+	}
+#define SYN(code, g, s)                                                                            \
+	{                                                                                          \
+		.config = (code), .config1 = UINT64_C(1) << 31 | (g) << 12 | (s)                   \
+	}
 
 /* ---- what is published ---- */
 
@@ -226,8 +244,10 @@ static void names_and_encodings(void **state)
 
 		snprintf(path, sizeof(path), "/sys/bus/event_source/devices/%s", rows[i][0]);
 		text = quipu_tree_text(t, path);
-		if (!text || strncmp(text, rows[i][1], strlen(rows[i][1])) || strcspn(text, "\n") != strlen(rows[i][1]))
-			fail_msg("%s is \"%s\", not \"%s\"", rows[i][0], text ? text : "(absent)", rows[i][1]);
+		if (!text || strncmp(text, rows[i][1], strlen(rows[i][1])) ||
+		    strcspn(text, "\n") != strlen(rows[i][1]))
+			fail_msg("%s is \"%s\", not \"%s\"", rows[i][0], text ? text : "(absent)",
+				 rows[i][1]);
 	}
 	for (const struct quipu_pmu_event *e = pmu(&b, "rock")->events; e->name; e++)
 		events++;
@@ -261,8 +281,10 @@ static void counts_move_with_the_task(void **state)
 	assert_int_equal(value(instructions), 1234);
 	quipu_event_close(instructions);
 	/* perf's own names for the same. */
-	generic = must_open(&b, NULL, (struct quipu_attr){.type = PERF_TYPE_HARDWARE, .config = PERF_COUNT_HW_INSTRUCTIONS}, 100,
-			    -1);
+	generic = must_open(&b, NULL,
+			    (struct quipu_attr){.type = PERF_TYPE_HARDWARE,
+						.config = PERF_COUNT_HW_INSTRUCTIONS},
+			    100, -1);
 	feed(&b, 35, QUIPU_SIGNAL_INSTRUCTIONS, 50, 0x10);
 	assert_int_equal(value(generic), 50);
 	bench_close(&b);
@@ -287,10 +309,11 @@ static void counts_pass_the_width_of_a_counter(void **state)
 /* Every event that is listed counts; every one that is not says why. */
 static void what_is_listed_can_be_counted(void **state)
 {
-	static const char *const counted[] = {"cycles",		 "instr_all",	    "instructions",  "l2_icache_load",
-					      "l2_dcache_load", "l2_instr_prefetch", "l2_store",     "l2_atomic_ops",
-					      "mmu_all",	 "mmu_itlb_miss",   "mmu_dtlb_miss", "mmu_utlb_miss",
-					      "mmu_utlb_hit"};
+	static const char *const counted[] = {
+		"cycles",	  "instr_all",	       "instructions",	"l2_icache_load",
+		"l2_dcache_load", "l2_instr_prefetch", "l2_store",	"l2_atomic_ops",
+		"mmu_all",	  "mmu_itlb_miss",     "mmu_dtlb_miss", "mmu_utlb_miss",
+		"mmu_utlb_hit"};
 	unsigned available = 0;
 	struct bench b;
 
@@ -304,7 +327,8 @@ static void what_is_listed_can_be_counted(void **state)
 		bool expected = false;
 		int err;
 
-		if (sscanf(p->terms, "type=%x,syn=%u,group=%u,sel=%x", &type, &syn, &group, &sel) != 4)
+		if (sscanf(p->terms, "type=%x,syn=%u,group=%u,sel=%x", &type, &syn, &group, &sel) !=
+		    4)
 			assert_true(sscanf(p->terms, "type=%x,txn=%x", &type, &txn) >= 1);
 		a.config = type | txn << 16;
 		a.config1 = syn ? UINT64_C(1) << 31 | group << 12 | sel : 0;
@@ -312,7 +336,8 @@ static void what_is_listed_can_be_counted(void **state)
 		for (size_t i = 0; i < sizeof(counted) / sizeof(counted[0]); i++)
 			expected |= !strcmp(p->name, counted[i]);
 		if (expected != !p->unavailable || err != (expected ? 0 : -ENOENT))
-			fail_msg("%s: open %d, listed as %s", p->name, err, p->unavailable ? p->unavailable : "available");
+			fail_msg("%s: open %d, listed as %s", p->name, err,
+				 p->unavailable ? p->unavailable : "available");
 		if (err)
 			assert_string_equal(quipu_core_last_reason(b.core), p->unavailable);
 		else
@@ -330,12 +355,14 @@ static void l2_and_mmu_events_by_signal(void **state)
 		struct quipu_attr attr;
 		uint64_t want;
 	} rows[] = {
-		{TXN(0x400, 0x01), 10},	       {TXN(0x400, 0x02), 200},	   {TXN(0x400, 0x04), 10},  {TXN(0x400, 0x05), 20},
-		{TXN(0x400, 0x10), 3000},      {TXN(0x400, 0x20), 40000},  {TXN(0x400, 0x30), 43000}, {TXN(0x400, 0x7f), 43220},
-		{TXN(0x800, 0x7b), 500},       {TXN(0x800, 0x7a), 60},	   {TXN(0x800, 0x79), 440}, {TXN(0x800, 0x73), 150},
+		{TXN(0x400, 0x01), 10},	   {TXN(0x400, 0x02), 200},   {TXN(0x400, 0x04), 10},
+		{TXN(0x400, 0x05), 20},	   {TXN(0x400, 0x10), 3000},  {TXN(0x400, 0x20), 40000},
+		{TXN(0x400, 0x30), 43000}, {TXN(0x400, 0x7f), 43220}, {TXN(0x800, 0x7b), 500},
+		{TXN(0x800, 0x7a), 60},	   {TXN(0x800, 0x79), 440},   {TXN(0x800, 0x73), 150},
 		{TXN(0x800, 0x6b), 350},
 	};
-	const quipu_signal stores = QUIPU_SIGNAL_OF(QUIPU_CLASS_BIT(QUIPU_INSN_STORE) | QUIPU_CLASS_BIT(QUIPU_INSN_FSTORE) |
+	const quipu_signal stores = QUIPU_SIGNAL_OF(QUIPU_CLASS_BIT(QUIPU_INSN_STORE) |
+						    QUIPU_CLASS_BIT(QUIPU_INSN_FSTORE) |
 						    QUIPU_CLASS_BIT(QUIPU_INSN_SC));
 	const quipu_signal atomics = QUIPU_SIGNAL_OF(QUIPU_CLASS_BIT(QUIPU_INSN_AMO));
 	struct bench b;
@@ -350,7 +377,10 @@ static void l2_and_mmu_events_by_signal(void **state)
 		feed(&b, 7, QUIPU_SIGNAL_L1D_READ_MISSES, 200, 0);
 		feed(&b, 7, stores, 3000, 0);
 		feed(&b, 7, atomics, 40000, 0);
-		/* The manual source knows no sums of classes: the sum of both is a signal of its own. */
+		/*
+		 * The manual source knows no sums of classes: the sum of both is a signal of its
+		 * own.
+		 */
 		feed(&b, 7, stores | atomics, 43000, 0);
 		feed(&b, 7, QUIPU_SIGNAL_STLB_ACCESSES, 500, 0);
 		feed(&b, 7, QUIPU_SIGNAL_STLB_MISSES, 60, 0);
@@ -358,7 +388,8 @@ static void l2_and_mmu_events_by_signal(void **state)
 		feed(&b, 7, QUIPU_SIGNAL_DTLB_READ_MISSES, 300, 0);
 		feed(&b, 7, QUIPU_SIGNAL_DTLB_WRITE_MISSES, 50, 0);
 		if (value(e) != rows[i].want)
-			fail_msg("config 0x%llx counts %llu, not %llu", (unsigned long long)rows[i].attr.config,
+			fail_msg("config 0x%llx counts %llu, not %llu",
+				 (unsigned long long)rows[i].attr.config,
 				 (unsigned long long)value(e), (unsigned long long)rows[i].want);
 		quipu_event_close(e);
 	}
@@ -400,7 +431,9 @@ static void the_engine_hears_of_every_signal(void **state)
 	must_open(&b, "rock_chip", (struct quipu_attr){.config = 0x100}, -1, 0);
 	assert_int_equal(ntold, 3);
 	assert_int_equal(told[2], QUIPU_SIGNAL_CYCLES);
-	assert_int_equal(open_event(&b, "rock", (struct quipu_attr)TXN(0x800, 0x79), 100, -1, NULL, &e), -EOPNOTSUPP);
+	assert_int_equal(open_event(&b, "rock", (struct quipu_attr)TXN(0x800, 0x79), 100, -1, NULL,
+				    &e),
+			 -EOPNOTSUPP);
 	assert_non_null(strstr(quipu_core_last_reason(b.core), "too many different events"));
 	bench_close(&b);
 }
@@ -418,6 +451,26 @@ static void a_chip_counts_all_its_strands(void **state)
 	for (unsigned cpu = 0; cpu < 48; cpu++)
 		feed(&b, cpu, QUIPU_SIGNAL_INSTRUCTIONS, 1 + cpu, 0);
 	assert_int_equal(value(e), 32 * 33 / 2);
+	bench_close(&b);
+}
+
+/* The CPU that counts for a chip goes: another does, with what was counted, and says so. */
+static void another_cpu_counts_for_the_chip(void **state)
+{
+	struct quipu_event *e;
+	struct bench b;
+
+	(void)state;
+	bench_open(&b);
+	e = must_open(&b, "rock_chip", (struct quipu_attr){.config = 0x200}, -1, 0);
+	feed(&b, 5, QUIPU_SIGNAL_INSTRUCTIONS, 100, 0);
+	assert_int_equal(quipu_core_set_online(b.core, 0, false), 0);
+	assert_string_equal(pmu(&b, "rock_chip")->cpumask, "1");
+	feed(&b, 5, QUIPU_SIGNAL_INSTRUCTIONS, 11, 0);
+	assert_int_equal(value(e), 111);
+	assert_int_equal(quipu_core_set_online(b.core, 0, true), 0);
+	feed(&b, 6, QUIPU_SIGNAL_INSTRUCTIONS, 7, 0);
+	assert_int_equal(value(e), 118);
 	bench_close(&b);
 }
 
@@ -440,21 +493,40 @@ static void refusals_say_why(void **state)
 		{"rock", {.config = 0x200, .config2 = 100}, false, -EINVAL, "synthetic"},
 		{"rock", SYN(0x100, 0, 1), false, -EINVAL, "no synthetic events of group 0"},
 		{"rock", SYN(0x200, 3, 1), false, -EINVAL, "no synthetic events of group 3"},
-		{"rock", {.config = 0x200, .config1 = UINT64_C(1) << 31 | 2, .config2 = 49}, false, -EINVAL, "50 to 1023"},
-		{"rock", {.config = 0x400, .config1 = UINT64_C(1) << 31, .config2 = 249}, false, -EINVAL, "250 to 65535"},
+		{"rock",
+		 {.config = 0x200, .config1 = UINT64_C(1) << 31 | 2, .config2 = 49},
+		 false,
+		 -EINVAL,
+		 "50 to 1023"},
+		{"rock",
+		 {.config = 0x400, .config1 = UINT64_C(1) << 31, .config2 = 249},
+		 false,
+		 -EINVAL,
+		 "250 to 65535"},
 		{"rock", SYN(0x200, 0, 2), false, -ENOENT, "the engine does not say"},
-		{"rock", {.config = 0x200, .config1 = UINT64_C(1) << 31 | 2, .sample_period = 100}, false, -EINVAL,
+		{"rock",
+		 {.config = 0x200, .config1 = UINT64_C(1) << 31 | 2, .sample_period = 100},
+		 false,
+		 -EINVAL,
 		 "an estimate never overflows"},
 		{"rock", {.config = 0x2000}, false, -ENOENT, "speculation"},
 		{"rock", TXN(0x400, 0x40), false, -ENOENT, "flushes"},
 		{"rock", TXN(0x800, 0x72), false, -ENOENT, "one side alone"},
-		{"rock", {.config = 0x400 | 2 << 16, .flags = QUIPU_ATTR_EXCLUDE_USER}, false, -EINVAL, "no privilege filter"},
+		{"rock",
+		 {.config = 0x400 | 2 << 16, .flags = QUIPU_ATTR_EXCLUDE_USER},
+		 false,
+		 -EINVAL,
+		 "no privilege filter"},
 		{"rock_chip", {.config = 0x100}, false, -EINVAL, "not for a task"},
 		{"rock_chip", {.config = 0x100}, true, -EINVAL, "chip 1 is shared"},
 		{"rock_is", {.config = 0}, false, -EINVAL, "50 to 1023"},
 		{"rock_is", {.sample_period = 49}, false, -EINVAL, "50 to 1023"},
 		{"rock_is", {.sample_period = 1024}, false, -EINVAL, "50 to 1023"},
-		{"rock_is", {.sample_freq = 1000, .flags = QUIPU_ATTR_FREQ}, false, -EINVAL, "50 to 1023"},
+		{"rock_is",
+		 {.sample_freq = 1000, .flags = QUIPU_ATTR_FREQ},
+		 false,
+		 -EINVAL,
+		 "50 to 1023"},
 		{"rock_l2s", {.sample_period = 249}, false, -EINVAL, "250 to 65535"},
 		{"rock_l2s", {.sample_period = 250}, false, -ENOENT, "data source"},
 	};
@@ -465,15 +537,20 @@ static void refusals_say_why(void **state)
 	bench_open(&b);
 	run_task(&b, 0, 0);
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-		int err = open_event(&b, rows[i].pmu, rows[i].attr, rows[i].cpu ? -1 : 100, rows[i].cpu ? 40 : -1, NULL, &e);
+		int err = open_event(&b, rows[i].pmu, rows[i].attr, rows[i].cpu ? -1 : 100,
+				     rows[i].cpu ? 40 : -1, NULL, &e);
 
 		if (err != rows[i].err || !strstr(quipu_core_last_reason(b.core), rows[i].why))
-			fail_msg("row %zu: %d, \"%s\"; expected %d, \"%s\"", i, err, quipu_core_last_reason(b.core), rows[i].err,
-				 rows[i].why);
+			fail_msg("row %zu: %d, \"%s\"; expected %d, \"%s\"", i, err,
+				 quipu_core_last_reason(b.core), rows[i].err, rows[i].why);
 	}
 	/* A chip cannot leave anybody out. */
-	assert_int_equal(open_event(&b, "rock_chip", (struct quipu_attr)PLAIN(0x100), -1, 0, NULL, &e), -EINVAL);
-	assert_int_equal(open_event(&b, "rock_chip", (struct quipu_attr){.config = 0x100, .sample_period = 1000}, -1, 0, NULL, &e),
+	assert_int_equal(open_event(&b, "rock_chip", (struct quipu_attr)PLAIN(0x100), -1, 0, NULL,
+				    &e),
+			 -EINVAL);
+	assert_int_equal(open_event(&b, "rock_chip",
+				    (struct quipu_attr){.config = 0x100, .sample_period = 1000}, -1,
+				    0, NULL, &e),
 			 -EINVAL);
 	bench_close(&b);
 }
@@ -487,13 +564,19 @@ static void two_events_of_a_group_on_one_counter(void **state)
 	bench_open(&b);
 	run_task(&b, 0, 0);
 	leader = must_open(&b, "rock", (struct quipu_attr)PLAIN(0x200), 100, -1);
-	assert_int_equal(open_event(&b, "rock", (struct quipu_attr)PLAIN(0x200), 100, -1, leader, &e), -EINVAL);
+	assert_int_equal(open_event(&b, "rock", (struct quipu_attr)PLAIN(0x200), 100, -1, leader,
+				    &e),
+			 -EINVAL);
 	assert_non_null(strstr(quipu_core_last_reason(b.core), "INSTR counter"));
-	assert_int_equal(open_event(&b, "rock", (struct quipu_attr)PLAIN(0x100), 100, -1, leader, &e), 0);
+	assert_int_equal(
+		open_event(&b, "rock", (struct quipu_attr)PLAIN(0x100), 100, -1, leader, &e), 0);
 	bench_close(&b);
 }
 
-/* The counter is the chip's: the second strand waits, is told who has it, and counts when it is free. */
+/*
+ * The counter is the chip's: the second strand waits, is told who has it, and counts when it is
+ * free.
+ */
 static void strands_take_turns(void **state)
 {
 	struct quipu_event *first, *second, *far;
@@ -535,7 +618,8 @@ struct ring {
 
 static struct ring *map(struct quipu_event *e)
 {
-	static const struct quipu_caller root = {.pid = 1, .tid = 1, .perfmon = true, .ipc_lock = true};
+	static const struct quipu_caller root = {
+		.pid = 1, .tid = 1, .perfmon = true, .ipc_lock = true};
 	struct ring *r = calloc(1, sizeof(*r));
 
 	assert_non_null(r);
@@ -550,7 +634,8 @@ static bool next_sample(struct ring *r, uint64_t *words, unsigned n)
 	const struct perf_event_mmap_page *page = (const void *)r->mem;
 
 	while (r->at < page->data_head) {
-		const struct perf_event_header *h = (const void *)(r->mem + 4096 + r->at % (PAGES * 4096));
+		const struct perf_event_header *h =
+			(const void *)(r->mem + 4096 + r->at % (PAGES * 4096));
 
 		r->at += h->size;
 		if (h->type != PERF_RECORD_SAMPLE)
@@ -591,7 +676,8 @@ static void samples_at_the_period_and_the_instruction(void **state)
 /* The instruction sampler: the ring is drained at its mark and at the stop, nothing is lost. */
 static void the_instruction_sampler_samples(void **state)
 {
-	struct quipu_attr a = {.sample_period = 100, .sample_type = PERF_SAMPLE_IP | PERF_SAMPLE_WEIGHT};
+	struct quipu_attr a = {.sample_period = 100,
+			       .sample_type = PERF_SAMPLE_IP | PERF_SAMPLE_WEIGHT};
 	struct quipu_event *e;
 	struct ring *r;
 	struct bench b;
@@ -633,10 +719,15 @@ static void counter_and_sampler_side_by_side(void **state)
 
 /* ---- with records: estimates ---- */
 
-static void instr(struct bench *b, unsigned strand, unsigned typ, unsigned evt, unsigned mode, uint64_t n)
+static void instr(struct bench *b, unsigned strand, unsigned typ, unsigned evt, unsigned mode,
+		  uint64_t n)
 {
-	const struct quipu_rock_instr i = {
-		.pc = 0x4000, .ea = 0x9000, .latency = 7, .typ = (uint8_t)typ, .evt = (uint16_t)evt, .mode = (uint8_t)mode};
+	const struct quipu_rock_instr i = {.pc = 0x4000,
+					   .ea = 0x9000,
+					   .latency = 7,
+					   .typ = (uint8_t)typ,
+					   .evt = (uint16_t)evt,
+					   .mode = (uint8_t)mode};
 
 	quipu_rock_instr(b->rock, strand, &i, n);
 }
@@ -647,9 +738,11 @@ static void estimates_of_instructions(void **state)
 		struct quipu_attr attr;
 		uint64_t want;
 	} rows[] = {
-		{SYN(0x200, 0, 0x02), 40000},  {SYN(0x200, 0, 0x04), 10000},  {SYN(0x200, 0, 0x20), 50000},
-		{SYN(0x200, 2, 0x001), 30000}, {SYN(0x200, 1, 2), 30000},     {SYN(0x200, 1, 0), 60000},
-		{SYN(0x200, 1, 5), 10000},     {SYN(0x200, 2, 0x400), 0},     {SYN(0x200, 0, 0x06), 50000},
+		{SYN(0x200, 0, 0x02), 40000}, {SYN(0x200, 0, 0x04), 10000},
+		{SYN(0x200, 0, 0x20), 50000}, {SYN(0x200, 2, 0x001), 30000},
+		{SYN(0x200, 1, 2), 30000},    {SYN(0x200, 1, 0), 60000},
+		{SYN(0x200, 1, 5), 10000},    {SYN(0x200, 2, 0x400), 0},
+		{SYN(0x200, 0, 0x06), 50000},
 	};
 
 	(void)state;
@@ -660,13 +753,16 @@ static void estimates_of_instructions(void **state)
 		bench_open_records(&b, false);
 		run_task(&b, 0, 0);
 		e = must_open(&b, "rock", rows[i].attr, 100, -1);
-		instr(&b, 0, QUIPU_ROCK_TYP_LOAD, QUIPU_ROCK_EVT_DCACHE_MISS, QUIPU_ROCK_MODE_EXECUTE_AHEAD, 30000);
+		instr(&b, 0, QUIPU_ROCK_TYP_LOAD, QUIPU_ROCK_EVT_DCACHE_MISS,
+		      QUIPU_ROCK_MODE_EXECUTE_AHEAD, 30000);
 		instr(&b, 0, QUIPU_ROCK_TYP_LOAD, 0, QUIPU_ROCK_MODE_NORMAL, 10000);
-		instr(&b, 0, QUIPU_ROCK_TYP_STORE, QUIPU_ROCK_EVT_TAKEN, QUIPU_ROCK_MODE_SCOUT, 10000);
+		instr(&b, 0, QUIPU_ROCK_TYP_STORE, QUIPU_ROCK_EVT_TAKEN, QUIPU_ROCK_MODE_SCOUT,
+		      10000);
 		instr(&b, 0, QUIPU_ROCK_TYP_ALU, 0, QUIPU_ROCK_MODE_NORMAL, 50000);
 		quipu_sched_out(b.core, 0, false);
 		if (value(e) != rows[i].want)
-			fail_msg("code 0x%llx: %llu, not %llu", (unsigned long long)rows[i].attr.config1,
+			fail_msg("code 0x%llx: %llu, not %llu",
+				 (unsigned long long)rows[i].attr.config1,
 				 (unsigned long long)value(e), (unsigned long long)rows[i].want);
 		bench_close(&b);
 	}
@@ -711,8 +807,10 @@ static void short_intervals_are_carried(void **state)
 
 static void l2(struct bench *b, unsigned type, unsigned source, uint64_t n)
 {
-	const struct quipu_rock_l2 t = {
-		.ea = 0x7000, .requester = RK_PERF_SRC_STRAND, .type = (uint8_t)type, .source = (uint8_t)source};
+	const struct quipu_rock_l2 t = {.ea = 0x7000,
+					.requester = RK_PERF_SRC_STRAND,
+					.type = (uint8_t)type,
+					.source = (uint8_t)source};
 
 	quipu_rock_l2(b->rock, 0, &t, n);
 }
@@ -728,8 +826,9 @@ static void estimates_of_the_l2(void **state)
 		{SYN(0x400, 0, 1), 0, 20000},	 /* from the L3 */
 		{SYN(0x400, 0, 2), 0, 0},	 /* from another L2 */
 		{SYN(0x400, 0, 4), 1000, 30000}, /* miss */
-		{SYN(0x400, 1, 0x03), 1000, 10000}, {SYN(0x400, 1, 0x18), 0, 20000}, {SYN(0x400, 2, 0x03), 0, 30000},
-		{SYN(0x400, 2, 0x18), 0, 40000},    {SYN(0x400, 3, 0), 0, 70000},
+		{SYN(0x400, 1, 0x03), 1000, 10000}, {SYN(0x400, 1, 0x18), 0, 20000},
+		{SYN(0x400, 2, 0x03), 0, 30000},    {SYN(0x400, 2, 0x18), 0, 40000},
+		{SYN(0x400, 3, 0), 0, 70000},
 	};
 
 	(void)state;
@@ -752,17 +851,19 @@ static void estimates_of_the_l2(void **state)
 				l2(&b, QUIPU_ROCK_L2_DCACHE_LOAD, QUIPU_ROCK_DRAM, 1000);
 			}
 			if (value(e) != (mixed ? rows[i].mixed : rows[i].dram))
-				fail_msg("code 0x%llx: %llu", (unsigned long long)a.config1, (unsigned long long)value(e));
+				fail_msg("code 0x%llx: %llu", (unsigned long long)a.config1,
+					 (unsigned long long)value(e));
 			bench_close(&b);
 		}
 }
 
 static void l2_samples_name_their_source(void **state)
 {
-	struct quipu_attr a = {.config = 0x02, .sample_period = 250,
+	struct quipu_attr a = {.config = 0x02,
+			       .sample_period = 250,
 			       .sample_type = PERF_SAMPLE_ADDR | PERF_SAMPLE_DATA_SRC};
-	static const uint64_t level[] = {PERF_MEM_S(LVL, LOC_RAM), PERF_MEM_S(LVL, L3), PERF_MEM_S(LVL, REM_CCE1),
-					 PERF_MEM_S(LVL, L2)};
+	static const uint64_t level[] = {PERF_MEM_S(LVL, LOC_RAM), PERF_MEM_S(LVL, L3),
+					 PERF_MEM_S(LVL, REM_CCE1), PERF_MEM_S(LVL, L2)};
 	struct quipu_event *e;
 	struct ring *r;
 	struct bench b;
@@ -791,7 +892,8 @@ static void l2_samples_name_their_source(void **state)
 /* Strict: the sampler still samples, but no register says where. */
 static void strict_samples_have_no_address(void **state)
 {
-	struct quipu_attr a = {.sample_period = 50, .sample_type = PERF_SAMPLE_IP | PERF_SAMPLE_ADDR};
+	struct quipu_attr a = {.sample_period = 50,
+			       .sample_type = PERF_SAMPLE_IP | PERF_SAMPLE_ADDR};
 
 	(void)state;
 	for (unsigned strict = 0; strict < 2; strict++) {
@@ -843,9 +945,10 @@ static void speculation_counts_with_records(void **state)
 
 static void calls_of_a_count(void **state)
 {
-	static const char want[] = "strand 0: RK_PERF_COUNT_INIT(0x201) -> EOK\n"
-				   "strand 0: RK_PERF_COUNT_SET(0x201, 0x0) -> EOK\n"
-				   "strand 0: RK_PERF_COUNT_START(0x201, 0x8000000000000005) -> EOK\n";
+	static const char want[] =
+		"strand 0: RK_PERF_COUNT_INIT(0x201) -> EOK\n"
+		"strand 0: RK_PERF_COUNT_SET(0x201, 0x0) -> EOK\n"
+		"strand 0: RK_PERF_COUNT_START(0x201, 0x8000000000000005) -> EOK\n";
 	static const char after[] = "strand 0: RK_PERF_COUNT_STOP(0x201) -> EOK\n"
 				    "strand 0: RK_PERF_COUNT_OVERFLOW(0x201) -> EOK, 0x0\n"
 				    "strand 0: RK_PERF_COUNT_GET(0x201) -> EOK, 0x2a\n"
@@ -876,6 +979,7 @@ int main(void)
 		cmocka_unit_test(l2_and_mmu_events_by_signal),
 		cmocka_unit_test(the_engine_hears_of_every_signal),
 		cmocka_unit_test(a_chip_counts_all_its_strands),
+		cmocka_unit_test(another_cpu_counts_for_the_chip),
 		cmocka_unit_test(refusals_say_why),
 		cmocka_unit_test(two_events_of_a_group_on_one_counter),
 		cmocka_unit_test(strands_take_turns),

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * Whole lives of counters and samplers, the order of what happens at an event, counters that follow an engine's signals,
- * and the rest of what a user of quipu/rock.h would miss.
+ * Whole lives of counters and samplers, the order of what happens at an event, counters that follow
+ * an engine's signals, and the rest of what a user of quipu/rock.h would miss.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -59,7 +59,8 @@ static void on_console(void *arg, unsigned guest, char c)
 		b->console[n] = c;
 }
 
-static uint64_t call(struct bed *b, unsigned strand, uint64_t f, uint64_t a0, uint64_t a1, uint64_t a2, uint64_t a3)
+static uint64_t call(struct bed *b, unsigned strand, uint64_t f, uint64_t a0, uint64_t a1,
+		     uint64_t a2, uint64_t a3)
 {
 	return quipu_rock_hcall(b->r, strand, f, (uint64_t[4]){a0, a1, a2, a3}, NULL);
 }
@@ -99,10 +100,14 @@ static void open_bed(struct bed *b, const struct quipu_rock_config *c)
 
 static const struct quipu_rock_config one = {.chips = 1}, two = {.chips = 2};
 
-/* INIT, START, run, overflow, OVERFLOW, GET, STOP, SET on another strand to go on from there, RELEASE. */
+/*
+ * INIT, START, run, overflow, OVERFLOW, GET, STOP, SET on another strand to go on from there,
+ * RELEASE.
+ */
 static void life_of_a_counter(void **state)
 {
-	const uint64_t t = QUIPU_ROCK_TYPE(RK_PERF_INSTR, RK_PERF_SRC_STRAND), width = UINT64_C(1) << 39;
+	const uint64_t t = QUIPU_ROCK_TYPE(RK_PERF_INSTR, RK_PERF_SRC_STRAND), width = UINT64_C(1)
+										       << 39;
 	const struct quipu_rock_instr i = {.pc = 0x4000, .latency = 1, .typ = QUIPU_ROCK_TYP_ALU};
 	struct bed b;
 	uint64_t carried;
@@ -111,7 +116,8 @@ static void life_of_a_counter(void **state)
 	open_bed(&b, &two);
 	assert_int_equal(call(&b, 4, RK_PERF_COUNT_INIT, t, 0, 0, 0), 0);
 	assert_int_equal(call(&b, 4, RK_PERF_COUNT_SET, t, width - 600, 0, 0), 0);
-	assert_int_equal(call(&b, 4, RK_PERF_COUNT_START, t, QUIPU_ROCK_TOE | QUIPU_ROCK_USER, 0, 0), 0);
+	assert_int_equal(
+		call(&b, 4, RK_PERF_COUNT_START, t, QUIPU_ROCK_TOE | QUIPU_ROCK_USER, 0, 0), 0);
 	quipu_rock_instr(b.r, 4, &i, 599);
 	assert_int_equal(b.told[4], 0);
 	quipu_rock_instr(b.r, 4, &i, 401);
@@ -135,23 +141,30 @@ static void life_of_a_counter(void **state)
 	quipu_rock_free(b.r);
 }
 
-static void start_sampler(struct bed *b, const uint64_t *list, unsigned n, uint32_t size, uint64_t frequency)
+static void start_sampler(struct bed *b, const uint64_t *list, unsigned n, uint32_t size,
+			  uint64_t frequency)
 {
 	put(b, BASE + QUIPU_ROCK_RING_SIZE, size, 4);
 	put(b, BASE + QUIPU_ROCK_RING_HWM, size / 2, 4);
 	for (unsigned i = 0; i < n; i++)
 		put(b, LIST + 8 * i, list[i], 8);
 	assert_int_equal(call(b, 0, RK_PERF_SAMPLE_INIT, 0x201, BASE, 0, 0), 0);
-	assert_int_equal(call(b, 0, RK_PERF_SAMPLE_CONFIG, 0x201, QUIPU_ROCK_IS_CONTEXT_FILTER, 0x19, 0), 0);
 	assert_int_equal(
-		call(b, 0, RK_PERF_SAMPLE_CONFIG, 0x201, QUIPU_ROCK_IS_CC_LATENCY_MASK, frequency << 22 | 0xfff, 0), 0);
+		call(b, 0, RK_PERF_SAMPLE_CONFIG, 0x201, QUIPU_ROCK_IS_CONTEXT_FILTER, 0x19, 0), 0);
+	assert_int_equal(call(b, 0, RK_PERF_SAMPLE_CONFIG, 0x201, QUIPU_ROCK_IS_CC_LATENCY_MASK,
+			      frequency << 22 | 0xfff, 0),
+			 0);
 	assert_int_equal(call(b, 0, RK_PERF_SAMPLE_START, 0x201, frequency, 8 * n, LIST), 0);
 }
 
-/* Elements in the order of the VA list; the consumer drains at its own pace; nothing is lost until the ring is full. */
+/*
+ * Elements in the order of the VA list; the consumer drains at its own pace; nothing is lost until
+ * the ring is full.
+ */
 static void life_of_a_sampler(void **state)
 {
-	static const uint64_t list[] = {QUIPU_ROCK_IS_PC, QUIPU_ROCK_IS_INFO, QUIPU_ROCK_IS_LATENCY};
+	static const uint64_t list[] = {QUIPU_ROCK_IS_PC, QUIPU_ROCK_IS_INFO,
+					QUIPU_ROCK_IS_LATENCY};
 	const unsigned elements = 10, bytes = 24;
 	uint32_t head = 0;
 	uint64_t found = 0, pending = 0, fed = 0;
@@ -161,7 +174,8 @@ static void life_of_a_sampler(void **state)
 	open_bed(&b, &one);
 	start_sampler(&b, list, 3, elements * bytes, 50);
 	for (unsigned round = 0; round < 200; round++) {
-		struct quipu_rock_instr i = {.pc = 0x1000 + round, .latency = 3, .typ = QUIPU_ROCK_TYP_FP};
+		struct quipu_rock_instr i = {
+			.pc = 0x1000 + round, .latency = 3, .typ = QUIPU_ROCK_TYP_FP};
 		unsigned n = 50 * (round % 9 + 1);
 		uint32_t tail;
 
@@ -184,12 +198,15 @@ static void life_of_a_sampler(void **state)
 
 	/* The consumer stops. Nine fit; the others are dropped; the nine are as they were. */
 	for (unsigned k = 0; k < 25; k++)
-		quipu_rock_instr(b.r, 0, &(struct quipu_rock_instr){.pc = 0x9000 + k, .latency = 3}, 50);
+		quipu_rock_instr(b.r, 0, &(struct quipu_rock_instr){.pc = 0x9000 + k, .latency = 3},
+				 50);
 	assert_int_equal(get(&b, 0, RK_PERF_SAMPLE_PENDING, 0x201), 9);
 	assert_int_equal(quipu_rock_dropped(b.r, 0, RK_PERF_INSTR), 16);
 	for (unsigned k = 0; k < 9; k++)
-		assert_int_equal(bits_be64(memory(&b, BASE + QUIPU_ROCK_RING_DATA + (head + k * bytes) % (elements * bytes))),
-				 0x9000 + k);
+		assert_int_equal(
+			bits_be64(memory(&b, BASE + QUIPU_ROCK_RING_DATA +
+						     (head + k * bytes) % (elements * bytes))),
+			0x9000 + k);
 	assert_int_equal(call(&b, 0, RK_PERF_SAMPLE_STOP, 0x201, 0, 0, 0), 0);
 	assert_int_equal(call(&b, 0, RK_PERF_SAMPLE_RELEASE, 0x201, 0, 0, 0), 0);
 	quipu_rock_free(b.r);
@@ -198,10 +215,10 @@ static void life_of_a_sampler(void **state)
 /* The trap strand, the cross-call, counting on again, and only then the guest. */
 static void order_of_an_event(void **state)
 {
-	static const char want[] =
-		"strand 0: performance event trap of chip 0: counter INSTR, responsible strand 5, cross-call\n"
-		"strand 5: counter INSTR: overflow +1, counts on from 0x0\n"
-		"strand 5: interrupt level 15 (pic overflow) of guest 1\n";
+	static const char want[] = "strand 0: performance event trap of chip 0: counter INSTR, "
+				   "responsible strand 5, cross-call\n"
+				   "strand 5: counter INSTR: overflow +1, counts on from 0x0\n"
+				   "strand 5: interrupt level 15 (pic overflow) of guest 1\n";
 	const struct quipu_rock_instr i = {.latency = 1};
 	struct bed b;
 
@@ -251,14 +268,16 @@ static void strict_has_public_registers_only(void **state)
 		struct bed b;
 
 		open_bed(&b, &(struct quipu_rock_config){.chips = 1, .strict = strict});
-		start_sampler(&b, (const uint64_t[]){QUIPU_ROCK_IS_INFO, QUIPU_ROCK_IS_CONTEXT}, 2, 4096, 50);
+		start_sampler(&b, (const uint64_t[]){QUIPU_ROCK_IS_INFO, QUIPU_ROCK_IS_CONTEXT}, 2,
+			      4096, 50);
 		for (unsigned i = 0; i < 3; i++) {
 			put(&b, LIST, model[i], 8);
 			assert_int_equal(call(&b, 0, RK_PERF_SAMPLE_START, 0x201, 50, 8, LIST),
 					 strict ? QUIPU_ROCK_EINVAL : QUIPU_ROCK_EOK);
 		}
 		assert_int_equal(call(&b, 0, RK_PERF_SAMPLE_INIT, 0x801, BASE, 0, 0), 0);
-		assert_int_equal(call(&b, 0, RK_PERF_SAMPLE_CONFIG, 0x801, QUIPU_ROCK_MMU_EA_MASK, 0, 0),
+		assert_int_equal(call(&b, 0, RK_PERF_SAMPLE_CONFIG, 0x801, QUIPU_ROCK_MMU_EA_MASK,
+				      0, 0),
 				 strict ? QUIPU_ROCK_EINVAL : QUIPU_ROCK_EOK);
 		quipu_rock_free(b.r);
 	}
@@ -280,7 +299,8 @@ static void reports_are_filtered_after_the_countdown(void **state)
 	assert_int_equal(get(&b, 0, RK_PERF_SAMPLE_PENDING, 0x201), 2);
 	assert_int_equal(bits_be64(memory(&b, BASE + 16)), 0x1234);
 	/* Latency: bits that are not in the mask drop a sample. */
-	call(&b, 0, RK_PERF_SAMPLE_CONFIG, 0x201, QUIPU_ROCK_IS_CC_LATENCY_MASK, UINT64_C(50) << 22 | 0xff0, 0);
+	call(&b, 0, RK_PERF_SAMPLE_CONFIG, 0x201, QUIPU_ROCK_IS_CC_LATENCY_MASK,
+	     UINT64_C(50) << 22 | 0xff0, 0);
 	quipu_rock_instr(b.r, 0, &(struct quipu_rock_instr){.pc = 0x1234, .latency = 15}, 100);
 	assert_int_equal(get(&b, 0, RK_PERF_SAMPLE_PENDING, 0x201), 0);
 	quipu_rock_instr(b.r, 0, &(struct quipu_rock_instr){.pc = 0x1234, .latency = 16}, 100);
@@ -295,9 +315,12 @@ static void events_fit_the_instruction(void **state)
 		uint8_t typ;
 		uint64_t evt;
 	} rows[] = {
-		{QUIPU_ROCK_TYP_LOAD, 0xb6f},		 {QUIPU_ROCK_TYP_STORE, 0x874},
-		{QUIPU_ROCK_TYP_CTI, 0xce0},		 {QUIPU_ROCK_TYP_ALU, 0x860},
-		{QUIPU_ROCK_TYP_LOAD | QUIPU_ROCK_TYP_STORE, 0xb7f}, {QUIPU_ROCK_TYP_FP, 0x860},
+		{QUIPU_ROCK_TYP_LOAD, 0xb6f},
+		{QUIPU_ROCK_TYP_STORE, 0x874},
+		{QUIPU_ROCK_TYP_CTI, 0xce0},
+		{QUIPU_ROCK_TYP_ALU, 0x860},
+		{QUIPU_ROCK_TYP_LOAD | QUIPU_ROCK_TYP_STORE, 0xb7f},
+		{QUIPU_ROCK_TYP_FP, 0x860},
 	};
 	struct bed b;
 
@@ -305,8 +328,12 @@ static void events_fit_the_instruction(void **state)
 	open_bed(&b, &one);
 	start_sampler(&b, (const uint64_t[]){QUIPU_ROCK_IS_INFO}, 1, 4096, 50);
 	for (unsigned i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-		quipu_rock_instr(b.r, 0, &(struct quipu_rock_instr){.typ = rows[i].typ, .evt = 0xfff, .latency = 1}, 50);
-		assert_int_equal(bits_be64(memory(&b, BASE + 16 + 8 * i)), rows[i].typ | rows[i].evt << 7);
+		quipu_rock_instr(
+			b.r, 0,
+			&(struct quipu_rock_instr){.typ = rows[i].typ, .evt = 0xfff, .latency = 1},
+			50);
+		assert_int_equal(bits_be64(memory(&b, BASE + 16 + 8 * i)),
+				 rows[i].typ | rows[i].evt << 7);
 	}
 	quipu_rock_free(b.r);
 }
@@ -327,7 +354,8 @@ static void counters_follow_signals(void **state)
 	quipu_manual_signals_feed(m, 3, QUIPU_SIGNAL_INSTRUCTIONS, 1000, 0x10);
 	assert_int_equal(call(&b, 3, RK_PERF_COUNT_INIT, 0x201, 0, 0, 0), 0);
 	assert_int_equal(call(&b, 3, RK_PERF_COUNT_SET, 0x201, (UINT64_C(1) << 39) - 700, 0, 0), 0);
-	assert_int_equal(call(&b, 3, RK_PERF_COUNT_START, 0x201, QUIPU_ROCK_TOE | QUIPU_ROCK_USER, 0, 0), 0);
+	assert_int_equal(
+		call(&b, 3, RK_PERF_COUNT_START, 0x201, QUIPU_ROCK_TOE | QUIPU_ROCK_USER, 0, 0), 0);
 	quipu_manual_signals_feed(m, 3, QUIPU_SIGNAL_INSTRUCTIONS, 699, 0x20);
 	quipu_manual_signals_feed(m, 4, QUIPU_SIGNAL_INSTRUCTIONS, 5000, 0x30);
 	assert_int_equal(b.told[3], 0);
@@ -346,7 +374,10 @@ static void counters_follow_signals(void **state)
 	quipu_manual_signals_free(m);
 }
 
-/* A sum over the strands of a chip, of several signals and weights, overflows neither early nor late. */
+/*
+ * A sum over the strands of a chip, of several signals and weights, overflows neither early nor
+ * late.
+ */
 static void a_sum_of_signals_overflows_on_time(void **state)
 {
 	const uint64_t limit = 5000, top = UINT64_C(1) << 48;
@@ -370,8 +401,9 @@ static void a_sum_of_signals_overflows_on_time(void **state)
 
 		seed = seed * 6364136223846793005u + 1442695040888963407u;
 		fetch = seed >> 40 & 1;
-		quipu_manual_signals_feed(m, (unsigned)(seed >> 50) % 32,
-					  fetch ? QUIPU_SIGNAL_L1I_MISSES : QUIPU_SIGNAL_L1D_READ_MISSES, 1, 0);
+		quipu_manual_signals_feed(
+			m, (unsigned)(seed >> 50) % 32,
+			fetch ? QUIPU_SIGNAL_L1I_MISSES : QUIPU_SIGNAL_L1D_READ_MISSES, 1, 0);
 		sum += fetch ? 2 : 1;
 		assert_true(sum <= limit + 1);
 		assert_int_equal(b.told[0], sum >= limit);
@@ -462,7 +494,10 @@ static void bad_machines_and_memory_are_refused(void **state)
 	quipu_rock_free(b.r);
 }
 
-/* Without a handler the interrupt is a bit that stays until it is cleared, or has no cause any longer. */
+/*
+ * Without a handler the interrupt is a bit that stays until it is cleared, or has no cause any
+ * longer.
+ */
 static void the_interrupt_is_a_level(void **state)
 {
 	struct bed b;
@@ -493,7 +528,9 @@ static void a_ring_that_does_not_fit_its_elements(void **state)
 
 	(void)state;
 	open_bed(&b, &one);
-	start_sampler(&b, (const uint64_t[]){QUIPU_ROCK_IS_PC, QUIPU_ROCK_IS_INFO, QUIPU_ROCK_IS_EA}, 3, 48, 50);
+	start_sampler(&b,
+		      (const uint64_t[]){QUIPU_ROCK_IS_PC, QUIPU_ROCK_IS_INFO, QUIPU_ROCK_IS_EA}, 3,
+		      48, 50);
 	assert_int_equal(call(&b, 0, RK_PERF_SAMPLE_START, 0x201, 50, 16, LIST), 0);
 	put(&b, BASE + QUIPU_ROCK_RING_SIZE, 40, 4);
 	assert_int_equal(call(&b, 0, RK_PERF_SAMPLE_INIT, 0x201, BASE, 0, 0), 0);

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * No order of calls gives a counter two owners: two guests and four strands (and a fifth on the other chip) fight at
- * random for every counter and sampler, and each status is compared with a model of ownership that knows nothing else.
+ * No order of calls gives a counter two owners: two guests and four strands (and a fifth on the
+ * other chip) fight at random for every counter and sampler, and each status is compared with a
+ * model of ownership that knows nothing else.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -13,12 +14,12 @@
 
 #include <quipu/rock.h>
 
-#define CALLS	1200000u
-#define RING	0x1000u
-#define LIST	0x8000u
-#define MEMORY	0x10000u
-#define NTYPES	7u
-#define NOBODY	(-1)
+#define CALLS  1200000u
+#define RING   0x1000u
+#define LIST   0x8000u
+#define MEMORY 0x10000u
+#define NTYPES 7u
+#define NOBODY (-1)
 
 static const unsigned codes[NTYPES] = {0x100, 0x200, 0x400, 0x800, 0x2000, 0x4000, 0x8000};
 static const unsigned strands[] = {0, 1, 2, 3, 33};
@@ -69,8 +70,12 @@ static bool shared(const struct reference *m, unsigned strand)
 	return false;
 }
 
-/* The status of a call that is well formed but for type, source and ownership; the model follows it. */
-static uint64_t expect(struct reference *m, unsigned strand, unsigned f, unsigned t, unsigned source)
+/*
+ * The status of a call that is well formed but for type, source and ownership; the model follows
+ * it.
+ */
+static uint64_t expect(struct reference *m, unsigned strand, unsigned f, unsigned t,
+		       unsigned source)
 {
 	struct half *h = m->half[strand / 32][t];
 	struct half *mine = &h[is_sampler(f)];
@@ -94,7 +99,8 @@ static uint64_t expect(struct reference *m, unsigned strand, unsigned f, unsigne
 	if ((source & RK_PERF_SRC_STRANDS) && shared(m, strand))
 		return QUIPU_ROCK_ENOCPU;
 	if (owner != NOBODY && owner != (int)strand)
-		return m->guest[owner] == m->guest[strand] ? QUIPU_ROCK_EWOULDBLOCK : QUIPU_ROCK_ENOACCESS;
+		return m->guest[owner] == m->guest[strand] ? QUIPU_ROCK_EWOULDBLOCK
+							   : QUIPU_ROCK_ENOACCESS;
 	*mine = (struct half){(int)strand, source};
 	return QUIPU_ROCK_EOK;
 }
@@ -172,7 +178,8 @@ static void setup(struct quipu_rock *r, struct reference *m)
 /* Operands that the call takes whenever its caller may make it. */
 static void operands(unsigned f, unsigned t, uint64_t args[4])
 {
-	static const uint64_t config[NTYPES] = {0, QUIPU_ROCK_IS_PC_MASK, QUIPU_ROCK_L2_EA_MASK, QUIPU_ROCK_MMU_EA_MASK};
+	static const uint64_t config[NTYPES] = {0, QUIPU_ROCK_IS_PC_MASK, QUIPU_ROCK_L2_EA_MASK,
+						QUIPU_ROCK_MMU_EA_MASK};
 
 	if (f == RK_PERF_SAMPLE_INIT)
 		args[1] = RING;
@@ -188,10 +195,12 @@ static void operands(unsigned f, unsigned t, uint64_t args[4])
 static void never_two_owners(void **state)
 {
 	static const unsigned functions[] = {
-		RK_PERF_COUNT_INIT,	RK_PERF_COUNT_INIT,   RK_PERF_COUNT_RELEASE, RK_PERF_COUNT_SET,
-		RK_PERF_COUNT_GET,	RK_PERF_COUNT_START,  RK_PERF_COUNT_OVERFLOW, RK_PERF_COUNT_STOP,
-		RK_PERF_SAMPLE_INIT,	RK_PERF_SAMPLE_INIT,  RK_PERF_SAMPLE_RELEASE, RK_PERF_SAMPLE_CONFIG,
-		RK_PERF_SAMPLE_PENDING, RK_PERF_SAMPLE_START, RK_PERF_SAMPLE_STOP,    RK_PERF_COUNT_RELEASE,
+		RK_PERF_COUNT_INIT,	RK_PERF_COUNT_INIT,	RK_PERF_COUNT_RELEASE,
+		RK_PERF_COUNT_SET,	RK_PERF_COUNT_GET,	RK_PERF_COUNT_START,
+		RK_PERF_COUNT_OVERFLOW, RK_PERF_COUNT_STOP,	RK_PERF_SAMPLE_INIT,
+		RK_PERF_SAMPLE_INIT,	RK_PERF_SAMPLE_RELEASE, RK_PERF_SAMPLE_CONFIG,
+		RK_PERF_SAMPLE_PENDING, RK_PERF_SAMPLE_START,	RK_PERF_SAMPLE_STOP,
+		RK_PERF_COUNT_RELEASE,
 	};
 	struct quipu_rock *r = quipu_rock_new(&(struct quipu_rock_config){.chips = 2});
 	struct reference m;
@@ -202,7 +211,8 @@ static void never_two_owners(void **state)
 	setup(r, &m);
 	for (unsigned i = 0; i < CALLS; i++) {
 		uint64_t dice = next(&seed);
-		unsigned strand = strands[dice % 5], f = functions[dice >> 8 & 15], t = (unsigned)(dice >> 16) % NTYPES;
+		unsigned strand = strands[dice % 5], f = functions[dice >> 8 & 15],
+			 t = (unsigned)(dice >> 16) % NTYPES;
 		unsigned source = dice >> 24 & 1 ? 1u : (unsigned)(dice >> 25) & 15;
 		uint64_t args[4] = {codes[t] | source}, status, want;
 
@@ -214,8 +224,10 @@ static void never_two_owners(void **state)
 		want = expect(&m, strand, f, t, source);
 		status = quipu_rock_hcall(r, strand, f, args, NULL);
 		if (status != want)
-			fail_msg("call %u: strand %u function 0x%x type 0x%llx: %s, the model says %s", i, strand, f,
-				 (unsigned long long)args[0], quipu_rock_status_name(status), quipu_rock_status_name(want));
+			fail_msg("call %u: strand %u function 0x%x type 0x%llx: %s, the model says "
+				 "%s",
+				 i, strand, f, (unsigned long long)args[0],
+				 quipu_rock_status_name(status), quipu_rock_status_name(want));
 		counts[status]++;
 	}
 	/* The fight was one: each status came up often. */

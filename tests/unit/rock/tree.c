@@ -96,8 +96,8 @@ static struct quipu_machine *make(const struct tree *t, struct quipu_notes *note
 static bool noted(const struct quipu_notes *notes, const char *path, const char *text)
 {
 	for (size_t i = 0; i < notes->n; i++)
-		if (notes->items[i].kind == QUIPU_NOTE_WRONG && strstr(notes->items[i].path, path) &&
-		    strstr(notes->items[i].text, text))
+		if (notes->items[i].kind == QUIPU_NOTE_WRONG &&
+		    strstr(notes->items[i].path, path) && strstr(notes->items[i].text, text))
 			return true;
 	return false;
 }
@@ -116,11 +116,15 @@ static void faults_are_named(void **state)
 		{{1, 0, {{0}}, 0, {0, 1}, 2}, "/hypervisor", "no guest"},
 		{{1, 0, {{0, {0, 4}, 2}}, 1, {0, 1}, 2}, "quipu,guest", "from 1 to 15"},
 		{{1, 0, {{16, {0, 4}, 2}}, 1, {0, 1}, 2}, "quipu,guest", "from 1 to 15"},
-		{{1, 0, {{1, {0, 4}, 2}, {1, {4, 4}, 2}}, 2, {0, 1}, 2}, "guest@1", "a second guest 1"},
+		{{1, 0, {{1, {0, 4}, 2}, {1, {4, 4}, 2}}, 2, {0, 1}, 2},
+		 "guest@1",
+		 "a second guest 1"},
 		{{1, 0, {{1, {0, 4}, 1}}, 1, {0, 1}, 2}, "quipu,strands", "pairs"},
 		{{1, 0, {{1, {0, 4, 6}, 3}}, 1, {0, 1}, 2}, "quipu,strands", "pairs"},
 		{{1, 0, {{1, {0, 33}, 2}}, 1, {0, 1}, 2}, "quipu,strands", "strands 0 to 31"},
-		{{1, 0, {{1, {0xffffffff, 2}, 2}}, 1, {0, 1}, 2}, "quipu,strands", "strands 0 to 31"},
+		{{1, 0, {{1, {0xffffffff, 2}, 2}}, 1, {0, 1}, 2},
+		 "quipu,strands",
+		 "strands 0 to 31"},
 		{{1, 0, {{1, {0, 0}, 2}}, 1, {0, 1}, 2}, "quipu,strands", "strands 0 to 31"},
 		{{1, 0, {{1, {0, 4}, 2}}, 1, {0, 7}, 2}, "cpu@b", "is no strand that a guest"},
 		{{1, 0, {{1, {0, 4}, 2}}, 1, {0, 99}, 2}, "cpu@b", "is no strand that a guest"},
@@ -135,7 +139,8 @@ static void faults_are_named(void **state)
 
 		assert_null(quipu_system_new(m, quipu_manual_signals_base(s), &config, &notes));
 		if (!noted(&notes, rows[i].path, rows[i].text))
-			fail_msg("row %zu: no note on %s says \"%s\"", i, rows[i].path, rows[i].text);
+			fail_msg("row %zu: no note on %s says \"%s\"", i, rows[i].path,
+				 rows[i].text);
 		quipu_manual_signals_free(s);
 		quipu_machine_free(m);
 		quipu_notes_free(&notes);
@@ -164,7 +169,8 @@ static void shared_chips_have_no_chip_pmu(void **state)
 		struct quipu_notes notes = {0};
 		struct quipu_machine *m = make(i ? &alone : &shared, &notes);
 		struct quipu_manual_signals *s = quipu_manual_signals_new(m->ncpus);
-		struct quipu_system *sys = quipu_system_new(m, quipu_manual_signals_base(s), &config, &notes);
+		struct quipu_system *sys =
+			quipu_system_new(m, quipu_manual_signals_base(s), &config, &notes);
 
 		assert_non_null(sys);
 		assert_true(has_pmu(quipu_system_core(sys), "rock"));
