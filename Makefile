@@ -47,6 +47,7 @@ check-qemu: build
 
 bench: build
 	@python3 bench/ratios.py $(BUILD)
+	@python3 bench/engine/b1.py $(BUILD)
 	@$(BUILD)/bench/bench-vtd
 	@$(BUILD)/bench/bench-rock
 
