@@ -120,7 +120,7 @@ static int parse_option(struct options *o, int c)
 	case 'c': return parse_number(optarg, "-c", &o->period);
 	case 'F': return parse_number(optarg, "-F", &o->freq);
 	case 'g': o->run.stack = true; return 0;
-	case 'b': o->branches = true; return 0;
+	case 'b': o->branches = o->run.branches = true; return 0;
 	case 'a': o->system_wide = true; return 0;
 	case 'C': o->cpus = optarg; return 0;
 	case 'o': o->output = optarg; return 0;

@@ -143,6 +143,7 @@ static int make_session(struct run *run, const struct run_options *o)
 	struct session_options so = {
 		.sysroot = o->sysroot,
 		.stack = o->stack,
+		.branches = o->branches,
 		.local = !o->bell,
 	};
 	struct session_error err;

@@ -14,6 +14,7 @@ struct run_options {
 	const char *machine; /* -m, or NULL: chosen by the program's ELF header */
 	const char *sysroot; /* -L */
 	bool stack;	     /* -g */
+	bool branches;	     /* -b */
 	bool bell;	     /* --no-local: every overflow waits for the machine (testing) */
 	bool timing_full;    /* --timing full */
 	const char *trace;   /* --trace[=F]: calls between driver and firmware; "" for standard error */

@@ -38,6 +38,7 @@ enum seg_feature {
 	SEG_PREDICT = 1u << 4, /* branch predictor; with SEG_BRANCH */
 	SEG_FETCH = 1u << 5,  /* instruction side: caches, TLBs; with SEG_BRANCH */
 	SEG_EMPTY = 1u << 6,  /* an empty block callback only */
+	SEG_BRANCHES = 1u << 7, /* the last branches of each vCPU, for branch stacks; with SEG_BRANCH */
 };
 
 struct seg_header {

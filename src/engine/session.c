@@ -1070,6 +1070,8 @@ static void fill_header(struct session *s)
 	h->max_stack = s->options.stack ? 127 : 0;
 	h->exact = !s->options.live;
 	h->spin = sysconf(_SC_NPROCESSORS_ONLN) >= 2 ? 2000 : 0;
+	if (s->options.branches)
+		h->features |= SEG_BRANCHES | SEG_BRANCH;
 	if (s->options.stack)
 		h->features |= SEG_STACK;
 }

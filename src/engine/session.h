@@ -19,6 +19,7 @@ struct session_options {
 	const char *plugin;   /* path of the plugin */
 	const char *sysroot;  /* NULL: found by itself (Debian's cross libc) */
 	bool stack;	      /* call stacks wanted (record -g) */
+	bool branches;	      /* branch stacks wanted (record -b) */
 	bool local;	      /* overflows served in the engine process; false rings the bell for each */
 	bool live;	      /* live mode: the host's clock, nothing waits */
 };

@@ -210,22 +210,42 @@ static unsigned chain_of(const struct seg_vcpu *v, bool of_prev, uint64_t *chain
 	return stack_chain(vcpu_frames(v), top, chain, max);
 }
 
+/* Newest first: from, to, flags (struct perf_branch_entry; whether it was predicted is not told). */
+static unsigned branches_of(const struct vcpu *p, uint64_t *out)
+{
+	unsigned n = p->nbranches < BRANCHES ? (unsigned)p->nbranches : BRANCHES;
+
+	if (!(engine.features & SEG_BRANCHES))
+		return 0;
+	for (unsigned i = 0; i < n; i++) {
+		const struct taken *b = &p->branches[(p->nbranches - 1 - i) % BRANCHES];
+
+		*out++ = b->from;
+		*out++ = b->to;
+		*out++ = 0;
+	}
+	return n;
+}
+
 static void write_record(struct event *e, const struct reached *r, uint64_t pc, bool of_prev)
 {
 	unsigned nscalars = engine.rates.nscalars ? SEG_SCALARS : 0, chain_max = engine.head->max_stack, size;
 	uint64_t words[MOST_WORDS], *w = words;
 	struct seg_interrupt *rec;
-	unsigned nr_chain = 0;
+	unsigned nr_chain = 0, nr_branches = 0;
 
 	memcpy(w, r->next, r->nr_next * sizeof(*w));
 	w += r->nr_next;
-	if (chain_max > MOST_WORDS - QUIPU_SLOTS - SEG_SCALARS)
-		chain_max = MOST_WORDS - QUIPU_SLOTS - SEG_SCALARS;
+	if (chain_max > MOST_WORDS - QUIPU_SLOTS - SEG_SCALARS - 3 * BRANCHES)
+		chain_max = MOST_WORDS - QUIPU_SLOTS - SEG_SCALARS - 3 * BRANCHES;
 	if (r->sampling)
 		nr_chain = chain_of(e->v, of_prev, w, chain_max);
 	w += nr_chain;
 	for (unsigned k = 0; k < nscalars; k++)
 		*w++ = (uint64_t)e->now[SEG_LANES + k];
+	if (r->sampling)
+		nr_branches = branches_of(e->p, w);
+	w += 3 * nr_branches;
 	size = (unsigned)(sizeof(*rec) + (size_t)(w - words) * sizeof(*w));
 	rec = ring_reserve(e->v, size);
 	if (!rec)
@@ -238,7 +258,7 @@ static void write_record(struct event *e, const struct reached *r, uint64_t pc, 
 	rec->pc = pc;
 	rec->addr = e->addr;
 	rec->nr_chain = nr_chain;
-	rec->nr_branches = 0;
+	rec->nr_branches = nr_branches;
 	rec->nr_next = r->nr_next;
 	rec->has_scalars = nscalars != 0;
 	memcpy(rec->words, words, (size_t)(w - words) * sizeof(*w));

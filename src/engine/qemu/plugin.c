@@ -624,6 +624,30 @@ static bool may_be_phantom(const struct qemu_plugin_insn *insn)
 	       (qemu_plugin_insn_vaddr(insn) & (page - 1)) > page - X86_LONGEST;
 }
 
+/*
+ * Runs before the block's own callback, so that the block before is still the one before. Where a delay slot is a block
+ * of its own, control goes from the slot.
+ */
+static void on_taken(unsigned vcpu, void *udata)
+{
+	const struct block *t = udata, *p;
+	struct vcpu *s = &engine.vcpu[vcpu < SEG_VCPUS ? vcpu : 0];
+	uint64_t from;
+
+	if (vcpu >= SEG_VCPUS)
+		return;
+	p = (const struct block *)(uintptr_t)engine_pub[vcpu].priv[HOT_PREV];
+	from = p->cti;
+	if (s->pending && p->n == 1 && p->pc == s->pending->cti + 4) {
+		if (t->pc == p->fall)
+			return;
+		from = s->pending->cti;
+	} else if (!taken_from(p, t) || p->apart || !(block_successor(p, t->pc) || block_indirect(p))) {
+		return;
+	}
+	s->branches[s->nbranches++ % BRANCHES] = (struct taken){ from, t->pc };
+}
+
 /* So it is a block of its own, entered right before it runs, if it ever does from here. */
 static void set_apart(struct qemu_plugin_insn *insn)
 {
@@ -633,6 +657,8 @@ static void set_apart(struct qemu_plugin_insn *insn)
 
 	if (!b)
 		return;
+	if (engine.features & SEG_BRANCHES)
+		qemu_plugin_register_vcpu_insn_exec_cb(insn, on_taken, QEMU_PLUGIN_CB_NO_REGS, (void *)b);
 	qemu_plugin_register_vcpu_insn_exec_cb(insn, callback_for(b), QEMU_PLUGIN_CB_NO_REGS, (void *)b);
 	models_translate(insn, 0, in.class);
 }
@@ -663,6 +689,8 @@ static void on_translate(qemu_plugin_id_t id, struct qemu_plugin_tb *tb)
 		return;
 	if (engine.proc)
 		engine.proc->blocks++;
+	if (engine.features & SEG_BRANCHES)
+		qemu_plugin_register_vcpu_tb_exec_cb(tb, on_taken, QEMU_PLUGIN_CB_NO_REGS, (void *)b);
 	qemu_plugin_register_vcpu_tb_exec_cb(tb, callback_for(b), QEMU_PLUGIN_CB_NO_REGS, (void *)b);
 	for (size_t i = 0; i < n; i++)
 		models_translate(qemu_plugin_tb_get_insn(tb, i), (unsigned)i, insns[i].class);

@@ -32,6 +32,7 @@ enum hot {
 
 #define SIGNAL_DEPTH 16
 #define HANDLERS_MAX 128u
+#define BRANCHES 32u /* of a branch stack */
 
 /* A block that a signal interrupted; only its first 64 bytes and, for the replay rule, its record while it lives. */
 struct interrupted {
@@ -56,6 +57,10 @@ struct vcpu {
 	uint8_t call;	    /* enum call */
 	bool call_absolute; /* the timeout was a point in time */
 	uint64_t fork_from; /* parent's slot */
+	struct taken {
+		uint64_t from, to;
+	} branches[BRANCHES]; /* the last ones that were taken, at nbranches % BRANCHES the oldest */
+	uint64_t nbranches;
 };
 
 struct engine {

@@ -19,6 +19,10 @@
 #define COUNTERS    (QUIPU_X86_GENERAL + QUIPU_X86_FIXED)
 #define FIXED_SHIFT 32
 #define CODE_BITS   (QUIPU_X86_EVENT | QUIPU_X86_UMASK)
+/* What a branch stack of this PMU can be asked for: any branch, and not to tell what it cannot. */
+#define BRANCHES_TAKEN                                                                                        \
+	(PERF_SAMPLE_BRANCH_ANY | PERF_SAMPLE_BRANCH_USER | PERF_SAMPLE_BRANCH_KERNEL | PERF_SAMPLE_BRANCH_HV | \
+	 PERF_SAMPLE_BRANCH_NO_FLAGS | PERF_SAMPLE_BRANCH_NO_CYCLES)
 #define MAX_PERIOD  (bits_mask(QUIPU_X86_WIDTH) >> 1)
 
 struct x86_driver {
@@ -170,8 +174,8 @@ static int x86_init(struct quipu_pmu *pmu, struct quipu_event *e)
 
 	if (attr->type != PERF_TYPE_RAW && attr->type != PERF_TYPE_HARDWARE && attr->type != PERF_TYPE_HW_CACHE)
 		return -ENOENT;
-	if (attr->sample_type & PERF_SAMPLE_BRANCH_STACK) {
-		quipu_core_reason(d->core, "this PMU records no branch stacks; use call graphs (-g) instead of -b");
+	if ((attr->sample_type & PERF_SAMPLE_BRANCH_STACK) && (attr->branch_sample_type & ~BRANCHES_TAKEN)) {
+		quipu_core_reason(d->core, "branch stacks here hold every branch of user level; no other filter (-j any,u)");
 		return -EOPNOTSUPP;
 	}
 	x = lookup(d, attr, &err);
