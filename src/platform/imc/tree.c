@@ -211,7 +211,7 @@ static void check_added_twice(struct reader *r, const struct imc_unit *u, uint32
 {
 	uint32_t lowest = UINT32_MAX;
 
-	if (!base || !u->nevents || u->type == IMC_TRACE)
+	if (!base || !u->nevents || u->type != IMC_NEST)
 		return;
 	for (unsigned i = 0; i < u->nevents; i++)
 		if (u->events[i].config - base < lowest)

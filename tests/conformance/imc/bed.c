@@ -28,10 +28,7 @@ void bed_tree(struct bed *b, const char *name)
 	snprintf(path, sizeof(path), strchr(name, '/') ? "%s" : "%s%s%s.dtb", strchr(name, '/') ? name : dir ? dir : ".", "/",
 		 name);
 	f = fopen(path, "rb");
-	if (!f) {
-		print_message("# %s is not here\n", path);
-		skip();
-	}
+	assert_non_null(f);
 	fseek(f, 0, SEEK_END);
 	size = ftell(f);
 	rewind(f);

@@ -19,7 +19,7 @@ struct bed {
 	uint64_t from;
 };
 
-/* bed_tree - read machines/NAME.dtb (or the file NAME itself when it has a slash). Skips the test where it is absent. */
+/* bed_tree - read machines/NAME.dtb (or the file NAME itself when it has a slash). */
 void bed_tree(struct bed *, const char *name);
 /* bed_start - parse the tree and power the hardware on. */
 void bed_start(struct bed *);
