@@ -9,7 +9,8 @@
 #define NO_TAG	   UINT32_MAX
 #define MOST_SPINS 100000u /* a forked child may inherit a lock that nobody holds */
 
-typedef uint32_t tags4 __attribute__((vector_size(16)));
+/* Tags lie behind a head of 24 bytes. */
+typedef uint32_t tags4 __attribute__((vector_size(16), aligned(4)));
 
 static uint32_t vectors_of(uint32_t ways)
 {
