@@ -110,7 +110,7 @@ static int parse_options(struct options *o, int argc, char **argv)
 
 /* Ours, and what perf sets before it starts a program: a program must not see what it was started with. */
 static const char *const taken_back[] = {
-	"LD_PRELOAD", GATE_ENV, "SYSFS_PATH", "PROC_PATH", "LIBPFM_FORCE_PMU", "PREFIX", "PERF_BUILDID_DIR",
+	"LD_PRELOAD", GATE_ENV, GATE_CPUS, "SYSFS_PATH", "PROC_PATH", "LIBPFM_FORCE_PMU", "PREFIX", "PERF_BUILDID_DIR",
 	"DEBUGINFOD_URLS", "PATH",
 	NULL,
 };
@@ -159,16 +159,18 @@ static void free_environment(char **copy)
 /* libpfm asks the processor itself unless it is told; the codes of a modelled core PMU are those of this one. */
 static const char *const libpfm_pmu[QUIPU_ISAS] = {[QUIPU_ISA_X86_64] = "skl"};
 
-static int set_environment(const char *preload, const char *sysfs, const char *pfm)
+static int set_environment(const char *preload, const char *sysfs, const struct quipu_machine *m)
 {
+	const char *pfm = libpfm_pmu[m->isa];
 	const char *others = getenv("LD_PRELOAD");
-	char *list = NULL, pid[16];
+	char *list = NULL, pid[16], cpus[16];
 	int rc;
 
 	snprintf(pid, sizeof(pid), "%d", (int)getppid());
+	snprintf(cpus, sizeof(cpus), "%u", m->ncpus);
 	if (asprintf(&list, "%s%s%s", preload, others && *others ? ":" : "", others ? others : "") < 0)
 		return -1;
-	rc = setenv("LD_PRELOAD", list, 1) || setenv(GATE_ENV, pid, 1) ||
+	rc = setenv("LD_PRELOAD", list, 1) || setenv(GATE_ENV, pid, 1) || setenv(GATE_CPUS, cpus, 1) ||
 	     (sysfs && setenv("SYSFS_PATH", sysfs, 1)) || (pfm && setenv("LIBPFM_FORCE_PMU", pfm, 0));
 	free(list);
 	return rc;
@@ -176,7 +178,8 @@ static int set_environment(const char *preload, const char *sysfs, const char *p
 
 /* ---- the client ---- */
 
-static pid_t start_client(const struct options *o, const char *preload, const char *sysfs, const char *pfm)
+static pid_t start_client(const struct options *o, const char *preload, const char *sysfs,
+			  const struct quipu_machine *m)
 {
 	pid_t pid = fork();
 	sigset_t none;
@@ -187,7 +190,7 @@ static pid_t start_client(const struct options *o, const char *preload, const ch
 	sigprocmask(SIG_SETMASK, &none, NULL);
 	signal(SIGINT, SIG_DFL);
 	signal(SIGTERM, SIG_DFL);
-	if (!set_environment(preload, sysfs, pfm))
+	if (!set_environment(preload, sysfs, m))
 		execvp(o->argv[0], o->argv);
 	cli_error("%s: %s", o->argv[0], strerror(errno));
 	_exit(errno == ENOENT ? 127 : 126);
@@ -253,7 +256,7 @@ static int serve(const struct options *o, struct run *run, struct gate *gate, co
 		rc = cli_error("preload library %s: %s; build or install quipu again", preload ? preload : "", strerror(errno));
 		goto out;
 	}
-	pid = start_client(o, preload, place->sysfs[0] ? place->sysfs : NULL, libpfm_pmu[run->machine->isa]);
+	pid = start_client(o, preload, place->sysfs[0] ? place->sysfs : NULL, run->machine);
 	if (pid < 0) {
 		rc = cli_error("cannot start %s: %s", o->argv[0], strerror(errno));
 		goto out;

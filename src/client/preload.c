@@ -925,6 +925,43 @@ EXPORT int sched_getcpu(void)
 	return syscall(SYS_getcpu, &cpu, NULL, NULL) ? -1 : (int)cpu;
 }
 
+/* Programs that size themselves by what they may run on see the machine; where the host puts them is its own matter. */
+static unsigned modelled_cpus(void)
+{
+	const char *text = machine_pid() > 0 ? getenv(GATE_CPUS) : NULL;
+
+	return text ? (unsigned)atoi(text) : 0;
+}
+
+EXPORT int sched_getaffinity(pid_t pid, size_t size, cpu_set_t *set)
+{
+	unsigned n = modelled_cpus();
+	long rc;
+
+	if (!n) {
+		rc = syscall(SYS_sched_getaffinity, (long)pid, (long)size, (long)set);
+		if (rc >= 0 && (size_t)rc < size)
+			memset((char *)set + rc, 0, size - (size_t)rc);
+		return rc < 0 ? -1 : 0;
+	}
+	if (size * 8 < n) {
+		errno = EINVAL;
+		return -1;
+	}
+	memset(set, 0, size);
+	for (unsigned c = 0; c < n; c++)
+		CPU_SET_S(c, size, set);
+	return 0;
+}
+
+EXPORT int sched_setaffinity(pid_t pid, size_t size, const cpu_set_t *set)
+{
+	long rc = syscall(SYS_sched_setaffinity, (long)pid, (long)size, (long)set);
+
+	/* A CPU that only the machine has. */
+	return rc && errno == EINVAL && modelled_cpus() ? 0 : (int)rc;
+}
+
 /* ---- exec ---- */
 
 /*

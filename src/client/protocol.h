@@ -25,6 +25,7 @@
 
 #define GATE_VERSION 1u
 #define GATE_ENV     "QUIPU_GATE" /* the machine's process id */
+#define GATE_CPUS   "QUIPU_CPUS" /* how many CPUs it has */
 #define GATE_PAYLOAD 65536u	  /* most bytes behind a request or a reply */
 #define GATE_ATTR    4096u
 #define GATE_READ    16384u
