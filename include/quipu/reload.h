@@ -50,4 +50,13 @@ bool quipu_reload_frequency(struct quipu_reload *r, uint64_t now);
  */
 uint64_t quipu_reload_overflow(struct quipu_reload *r, uint64_t now);
 
+/*
+ * quipu_reload_steady - a counter that hardware loads with the same value for ever, for hardware that nobody interrupts:
+ * the distance from one overflow to the next. Of @r: sample_period and sample_freq are the step as a fraction, freq_count
+ * the number of the overflow that was just reached; it is counted on.
+ */
+uint64_t quipu_reload_steady(struct quipu_reload *r, uint64_t now);
+/* quipu_reload_turn - where the @turn-th of such overflows lies: ceil(turn * step / per). */
+uint64_t quipu_reload_turn(uint64_t turn, uint64_t step, uint64_t per);
+
 #endif

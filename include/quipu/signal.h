@@ -132,12 +132,15 @@ struct quipu_deadline {
 	uint64_t at;	    /* absolute value of the signal on that CPU */
 	uint32_t overflow;  /* enum quipu_overflow_kind: how the engine process may serve it by itself */
 	uint32_t flags;	    /* QUIPU_DEADLINE_* */
+	/* QUIPU_OVERFLOW_STEADY: this is the @turn-th of deadlines that lie ceil(turn * @step / @per) behind one start. */
+	uint64_t step, per, turn;
 };
 
 enum quipu_overflow_kind {
 	QUIPU_OVERFLOW_BELL = 0, /* the program waits while the machine serves it */
 	QUIPU_OVERFLOW_RISCV,	 /* src/platform/riscv/overflow.c */
 	QUIPU_OVERFLOW_X86,	 /* quipu_reload_overflow */
+	QUIPU_OVERFLOW_STEADY,	 /* quipu_reload_steady: repeats by itself, no event of a driver behind it */
 };
 
 #define QUIPU_DEADLINE_TIMER 1u /* not a counter: the core's tick, rotation or an interval */

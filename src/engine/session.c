@@ -139,13 +139,18 @@ static void write_deadline(struct session *s, struct cpu_state *c, struct proc *
 		d->armed = 0;
 		return;
 	}
-	e = local_event(s, (unsigned)(c - s->cpus), slot);
+	e = w->d.overflow == QUIPU_OVERFLOW_STEADY ? NULL : local_event(s, (unsigned)(c - s->cpus), slot);
 	d->at = w->d.at - c->gone[w->index];
 	d->index = w->index;
 	d->overflow = (uint8_t)(e ? w->d.overflow : QUIPU_OVERFLOW_BELL);
 	d->sampling = 1;
 	if (e)
 		d->reload = quipu_event_hw(e)->reload;
+	if (s->head->local && w->d.overflow == QUIPU_OVERFLOW_STEADY) {
+		d->overflow = QUIPU_OVERFLOW_STEADY;
+		d->reload = (struct quipu_reload){
+			.sample_period = w->d.step, .sample_freq = w->d.per, .freq_count = w->d.turn};
+	}
 	d->armed = 1;
 }
 

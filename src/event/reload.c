@@ -100,3 +100,18 @@ uint64_t quipu_reload_overflow(struct quipu_reload *r, uint64_t now)
 	}
 	return r->programmed;
 }
+
+uint64_t quipu_reload_turn(uint64_t turn, uint64_t step, uint64_t per)
+{
+	unsigned __int128 product = (unsigned __int128)turn * step;
+
+	return per ? (uint64_t)((product + per - 1) / per) : (uint64_t)product;
+}
+
+uint64_t quipu_reload_steady(struct quipu_reload *r, uint64_t now)
+{
+	uint64_t at = quipu_reload_turn(r->freq_count, r->sample_period, r->sample_freq);
+
+	(void)now;
+	return quipu_reload_turn(++r->freq_count, r->sample_period, r->sample_freq) - at;
+}

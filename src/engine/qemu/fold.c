@@ -19,6 +19,7 @@
 static uint64_t (*const local_overflow[])(struct quipu_reload *, uint64_t now_ns) = {
 	[QUIPU_OVERFLOW_RISCV] = quipu_riscv_overflow,
 	[QUIPU_OVERFLOW_X86] = quipu_reload_overflow,
+	[QUIPU_OVERFLOW_STEADY] = quipu_reload_steady,
 };
 
 #define NLOCAL (sizeof(local_overflow) / sizeof(local_overflow[0]))

@@ -60,26 +60,27 @@ static const struct imc_source *sampled(const struct quipu_imc *imc, uint64_t sc
 	return select > 1 ? NULL : selected(imc, scom, (unsigned)select);
 }
 
-/* Occurrences of the signal until @events of the source: a tick takes so many cycles, counted from the load. */
-static uint64_t occurrences(const struct quipu_imc *imc, const struct imc_source *s, uint64_t events)
-{
-	uint64_t hz = IMC_TB_HZ / 16;
-
-	if (s->kind != IMC_T32)
-		return events;
-	return bits_muldiv(events, imc->machine->hz, hz) +
-	       ((unsigned __int128)events * imc->machine->hz % hz != 0);
-}
-
+/*
+ * The counter wraps by itself for ever, and nobody is told: the engine process goes on to the next wrap and leaves a
+ * record in its ring, without a doorbell. A tick takes so many cycles, counted from the load.
+ */
 static void arm(struct quipu_imc *imc, unsigned cpu)
 {
 	struct imc_thread *t = &imc->thread[cpu];
 	uint64_t scom = imc->core[imc->core_of[cpu]].trace_scom;
 	const struct imc_source *s = sampled(imc, scom);
 	uint64_t period = (UINT64_C(1) << 32) - quipu_ibm_field(scom, 2, 33);
-	struct quipu_deadline d = {.signal = trigger(s), .overflow = QUIPU_OVERFLOW_BELL};
+	struct quipu_deadline d = {.signal = trigger(s), .overflow = QUIPU_OVERFLOW_STEADY, .step = period, .per = 1,
+				   .turn = t->trace_wraps + 1};
 
-	d.at = t->trace_since + occurrences(imc, s, period * (t->trace_wraps + 1));
+	if (s->kind == IMC_T32) {
+		d.per = IMC_TB_HZ / 16;
+		if (__builtin_mul_overflow(period, imc->machine->hz, &d.step)) {
+			d.step = bits_muldiv(period, imc->machine->hz, d.per);
+			d.per = 1;
+		}
+	}
+	d.at = t->trace_since + quipu_reload_turn(d.turn, d.step, d.per);
 	imc->signals->ops->arm(imc->signals, cpu, IMC_SLOT_TRACE, &d);
 }
 
