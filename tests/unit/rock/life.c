@@ -544,6 +544,11 @@ static void a_ring_that_does_not_fit_its_elements(void **state)
 	assert_int_equal(call(&b, 0, RK_PERF_SAMPLE_START, 0x201, 50, 24, LIST), QUIPU_ROCK_EINVAL);
 	put(&b, BASE + QUIPU_ROCK_RING_TAIL, 48, 4);
 	assert_int_equal(call(&b, 0, RK_PERF_SAMPLE_INIT, 0x201, BASE, 0, 0), QUIPU_ROCK_ENORADDR);
+	put(&b, BASE + QUIPU_ROCK_RING_TAIL, 4, 4);
+	assert_int_equal(call(&b, 0, RK_PERF_SAMPLE_INIT, 0x201, BASE, 0, 0), QUIPU_ROCK_ENORADDR);
+	put(&b, BASE + QUIPU_ROCK_RING_TAIL, 0, 4);
+	put(&b, BASE + QUIPU_ROCK_RING_SIZE, 44, 4);
+	assert_int_equal(call(&b, 0, RK_PERF_SAMPLE_INIT, 0x201, BASE, 0, 0), QUIPU_ROCK_ENORADDR);
 	quipu_rock_free(b.r);
 }
 
