@@ -36,6 +36,7 @@ struct quipu_catalog_event {
 
 struct quipu_catalog_pmu {
 	char *name;
+	char *alias; /* another name that is accepted; NULL */
 	uint32_t type;
 	char *cpus; /* text of cpumask (or cpus): "0,4"; NULL: the events of this PMU may follow a task */
 	bool uncore; /* it has a cpumask file */

@@ -233,6 +233,7 @@ static void free_pmu(struct quipu_catalog_pmu *pmu)
 	free(pmu->formats);
 	free(pmu->events);
 	free(pmu->cpus);
+	free(pmu->alias);
 	free(pmu->name);
 }
 
@@ -241,6 +242,7 @@ static int read_pmu(struct quipu_catalog_pmu *pmu, const struct quipu_tree *tree
 	const char *type = file_text(tree, base, "type");
 	const char *mask = file_text(tree, base, "cpumask");
 	const char *cpus = mask ? mask : file_text(tree, base, "cpus");
+	const char *alias = file_text(tree, base, "alias");
 	unsigned long v;
 	char *end;
 	int ret;
@@ -255,6 +257,11 @@ static int read_pmu(struct quipu_catalog_pmu *pmu, const struct quipu_tree *tree
 	if (cpus) {
 		pmu->cpus = trimmed(cpus);
 		if (!pmu->cpus)
+			return -ENOMEM;
+	}
+	if (alias) {
+		pmu->alias = trimmed(alias);
+		if (!pmu->alias)
 			return -ENOMEM;
 	}
 	ret = scan_dir(pmu, tree, base, false);
@@ -371,6 +378,9 @@ const struct quipu_catalog_pmu *quipu_catalog_find(const struct quipu_catalog *c
 {
 	for (size_t i = 0; i < c->npmus; i++)
 		if (!strcmp(c->pmus[i].name, name))
+			return &c->pmus[i];
+	for (size_t i = 0; i < c->npmus; i++)
+		if (c->pmus[i].alias && !strcmp(c->pmus[i].alias, name))
 			return &c->pmus[i];
 	return NULL;
 }

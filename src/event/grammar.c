@@ -255,6 +255,9 @@ static int add_pmu(struct cursor *c, struct span word, const struct span *terms)
 	for (size_t i = 0; i < c->catalog->npmus; i++)
 		if (span_is(word, c->catalog->pmus[i].name))
 			return add_pmu_event(c, &c->catalog->pmus[i], terms);
+	for (size_t i = 0; i < c->catalog->npmus; i++)
+		if (c->catalog->pmus[i].alias && span_is(word, c->catalog->pmus[i].alias))
+			return add_pmu_event(c, &c->catalog->pmus[i], terms);
 	for (size_t i = 0; word.n && i < c->catalog->npmus; i++) {
 		const struct quipu_catalog_pmu *pmu = &c->catalog->pmus[i];
 		int ret;

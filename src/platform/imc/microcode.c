@@ -331,13 +331,20 @@ void imc_chip_advance(struct quipu_imc *imc, struct imc_chip_state *c, uint64_t 
 
 	if (!c->region)
 		return;
-	observe(imc, c, now_ns);
-	if (now_ns < c->next_step)
+	if (now_ns < c->next_step) {
+		observe(imc, c, now_ns);
 		return;
+	}
 	steps = (now_ns - c->next_step) / IMC_STEP_NS + 1;
 	c->next_step += steps * IMC_STEP_NS;
 	if (steps > REPLAY_STEPS)
 		steps = REPLAY_STEPS;
+	/* A command was written when somebody last looked: what happened since then comes after the step that takes it. */
+	if (c->first || control(imc, c, QUIPU_NEST_COMMAND)) {
+		step(imc, c);
+		steps--;
+	}
+	observe(imc, c, now_ns);
 	while (steps--)
 		step(imc, c);
 }
