@@ -169,6 +169,13 @@ int imc_check_counting(struct imc_driver *d, const struct imc_pmu *p, struct qui
 	return 0;
 }
 
+static enum quipu_exactness exactness(const struct imc_event *e)
+{
+	if (e->source->kind == IMC_ZERO)
+		return QUIPU_EXACT;
+	return e->source->kind == IMC_SIGNAL ? quipu_signal_exactness(e->source->signal) : QUIPU_MODELLED;
+}
+
 /* Said at an open that succeeds: what the number will be. */
 void imc_remark(struct imc_driver *d, const struct imc_pmu *p, const struct quipu_event *e)
 {
@@ -178,6 +185,8 @@ void imc_remark(struct imc_driver *d, const struct imc_pmu *p, const struct quip
 		quipu_core_reason(d->core, "no event of %s lies there: reads 0", p->name);
 	else if (named->source->kind == IMC_NOT_MODELLED)
 		quipu_core_reason(d->core, "%s is not modelled: reads 0", named->name);
+	else if (named->divisor > 1 && exactness(named) == QUIPU_EXACT && named->source->kind == IMC_SIGNAL)
+		quipu_core_reason(d->core, "in steps of %" PRIu64 ", as the memory holds it", named->divisor);
 }
 
 quipu_signal imc_event_signal(const struct quipu_event *e, bool *filtered)
@@ -206,13 +215,6 @@ static const char *why_unavailable(const struct imc_driver *d, const struct imc_
 	if (e->source->kind == IMC_NOT_MODELLED)
 		return "not modelled: can be opened, reads 0";
 	return counted(d, e) ? NULL : "needs a model that does not run here";
-}
-
-static enum quipu_exactness exactness(const struct imc_event *e)
-{
-	if (e->source->kind == IMC_ZERO)
-		return QUIPU_EXACT;
-	return e->source->kind == IMC_SIGNAL ? quipu_signal_exactness(e->source->signal) : QUIPU_MODELLED;
 }
 
 static int make_events(struct imc_driver *d, struct imc_pmu *p)
