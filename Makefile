@@ -39,7 +39,8 @@ demo: setup
 	@$(MAKE) --no-print-directory build
 	@tools/demo.sh $(BUILD)
 
-check: setup
+check:
+	@tools/setup.sh packages.txt packages-check.txt
 	@tools/check.sh $(BUILD) $(MAKE) --no-print-directory build
 
 check-qemu: build

@@ -1,12 +1,15 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-2-Clause
-# setup.sh LIST: installs the Debian packages that LIST names (one a line, # starts a comment) and dpkg does not have.
+# setup.sh LIST...: installs the Debian packages that the lists name (one a line, # starts a comment) and dpkg does not
+# have.
 # Says first what it will install. Where it may not, it prints the line to run and ends with 1.
 set -eu
 
-list=${1:?usage: setup.sh LIST}
-[ -r "$list" ] || { echo "setup: cannot read $list" >&2; exit 1; }
-wanted=$(sed 's/#.*//' "$list" | tr -s '[:space:]' ' ')
+[ $# -gt 0 ] || { echo "usage: setup.sh LIST..." >&2; exit 1; }
+for list; do
+	[ -r "$list" ] || { echo "setup: cannot read $list" >&2; exit 1; }
+done
+wanted=$(sed 's/#.*//' "$@" | tr -s '[:space:]' ' ')
 
 if ! command -v dpkg-query >/dev/null 2>&1; then
 	echo "setup: this is no Debian; what the build needs is, by Debian's names:$wanted" >&2

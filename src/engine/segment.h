@@ -59,6 +59,7 @@ struct seg_header {
 	uint16_t max_stack;	/* most call sites in a record */
 	uint32_t exact;		/* exact mode: the producer waits when its ring is full; else it drops and counts */
 	uint32_t spin;		/* pauses before a waiter sleeps */
+	uint32_t house;		/* M: others than the machine wait for the end of programs: they ring before it */
 	uint32_t unslotted;	/* processes that found no slot and run uncounted (any writer, atomic add) */
 	char sysroot[SEG_PATH]; /* -L of the program, "" if none */
 	char plugin[SEG_PATH];	/* path of the plugin, for execve */

@@ -806,6 +806,7 @@ int session_open_house(struct session *s, const struct session_hooks *hooks)
 	int err;
 
 	s->house = true;
+	s->head->house = 1;
 	s->hooks = *hooks;
 	snprintf(s->head->plugin, SEG_PATH, "%s", s->options.plugin);
 	for (size_t i = 0; i < sizeof(house_signals) / sizeof(house_signals[0]); i++)

@@ -192,7 +192,10 @@ static void enter(struct seg_vcpu *v, struct vcpu *p, const uint64_t a[6])
 		execing(v, p, a);
 		break;
 	case CALL_EXIT:
-		fold_ring(v, SEG_BELL_LEAVING, 0, p->call_pc);
+		if (engine.slot >= 0 && engine.head->house)
+			fold_ring(v, SEG_BELL_LEAVING, 0, p->call_pc);
+		else
+			fold_publish(v);
 		break;
 	default:
 		note_own(p->call);
