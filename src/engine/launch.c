@@ -10,7 +10,6 @@
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -207,8 +206,6 @@ static void child_main(const struct session *s, int go, int fail, char **argv)
 	sigprocmask(SIG_SETMASK, &none, NULL);
 	signal(SIGINT, SIG_DFL);
 	signal(SIGPIPE, SIG_DFL);
-	/* Without its machine the program would run on, seen by nobody. */
-	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	if (read(go, &byte, 1) == 1) {
 		int err;
 
