@@ -55,7 +55,8 @@ static void pass(struct quipu_imc *imc, uint64_t ms)
 static int run(struct quipu_imc *imc, struct quipu_manual_signals *signals)
 {
 	uint64_t pir = quipu_imc_pir(imc, CPU), region = quipu_imc_region(imc, CHIP);
-	uint64_t core = quipu_imc_alloc(imc, 0x2000), thread = quipu_imc_alloc(imc, 0x2000), reads, inst, own;
+	uint64_t core = quipu_imc_alloc(imc, 0x2000), thread = quipu_imc_alloc(imc, 0x2000), reads,
+		 inst, own;
 
 	/* Nest: the microcode is told to run, and notices within half a millisecond. */
 	if (opal(imc, QUIPU_OPAL_IMC_COUNTERS_START, QUIPU_OPAL_IMC_NEST, pir, 0))
@@ -77,8 +78,9 @@ static int run(struct quipu_imc *imc, struct quipu_manual_signals *signals)
 	reads = quipu_imc_read64(imc, region + READS);
 	inst = quipu_imc_read64(imc, core + INST);
 	own = quipu_imc_read64(imc, thread + INST);
-	printf("lines read %" PRIu64 ", instructions of the core %" PRIu64 ", of CPU %u %" PRIu64 "\n", 256 * reads, 512 * inst,
-	       CPU, 512 * own);
+	printf("lines read %" PRIu64 ", instructions of the core %" PRIu64 ", of CPU %u %" PRIu64
+	       "\n",
+	       256 * reads, 512 * inst, CPU, 512 * own);
 	opal(imc, QUIPU_OPAL_IMC_COUNTERS_STOP, QUIPU_OPAL_IMC_CORE, pir, 0);
 	opal(imc, QUIPU_OPAL_IMC_COUNTERS_STOP, QUIPU_OPAL_IMC_NEST, pir, 0);
 	return reads == 100 && inst == 200 && own == 100 ? 0 : 1;
@@ -87,8 +89,11 @@ static int run(struct quipu_imc *imc, struct quipu_manual_signals *signals)
 int main(int argc, char **argv)
 {
 	struct quipu_machine *machine = argc > 1 ? load(argv[1]) : NULL;
-	struct quipu_manual_signals *signals = machine ? quipu_manual_signals_new(machine->ncpus) : NULL;
-	struct quipu_imc *imc = signals ? quipu_imc_new(machine, quipu_manual_signals_base(signals), now, NULL) : NULL;
+	struct quipu_manual_signals *signals =
+		machine ? quipu_manual_signals_new(machine->ncpus) : NULL;
+	struct quipu_imc *imc =
+		signals ? quipu_imc_new(machine, quipu_manual_signals_base(signals), now, NULL)
+			: NULL;
 	int rc = 1;
 
 	if (imc)

@@ -46,23 +46,24 @@ struct quipu_core_ops {
 /* Sysctls and properties of the machine; values of 0 take the default in brackets. */
 struct quipu_core_config {
 	unsigned ncpus;
-	unsigned hz;		      /* [250] */
-	int paranoid;		      /* perf_event_paranoid; -1 is the default of a modelled machine */
-	unsigned max_sample_rate;     /* [100000] */
-	unsigned max_stack;	      /* [127] */
-	unsigned mlock_kb;	      /* [516] */
-	unsigned mux_interval_ms;     /* [1000/hz] */
-	int first_type;		      /* first dynamic PMU type number [6] */
-	bool no_stack_user;	      /* architecture without user stack dumps: ENOSYS */
-	uint64_t regs_mask;	      /* valid bits of sample_regs_user/intr; 0: architecture without perf registers */
+	unsigned hz;		  /* [250] */
+	int paranoid;		  /* perf_event_paranoid; -1 is the default of a modelled machine */
+	unsigned max_sample_rate; /* [100000] */
+	unsigned max_stack;	  /* [127] */
+	unsigned mlock_kb;	  /* [516] */
+	unsigned mux_interval_ms; /* [1000/hz] */
+	int first_type;		  /* first dynamic PMU type number [6] */
+	bool no_stack_user;	  /* architecture without user stack dumps: ENOSYS */
+	uint64_t
+		regs_mask; /* valid bits of sample_regs_user/intr; 0: architecture without perf registers */
 };
 
 /* Who calls: evaluated against the machine's own paranoid value (A5). */
 struct quipu_caller {
 	pid_t pid, tid;
 	uid_t uid;
-	bool perfmon;  /* CAP_PERFMON or CAP_SYS_ADMIN */
-	bool ipc_lock; /* CAP_IPC_LOCK */
+	bool perfmon;	  /* CAP_PERFMON or CAP_SYS_ADMIN */
+	bool ipc_lock;	  /* CAP_IPC_LOCK */
 	uint64_t memlock; /* RLIMIT_MEMLOCK in bytes: what may be mapped beyond mlock_kb */
 };
 
@@ -70,7 +71,8 @@ struct quipu_caller {
  * quipu_core_new - an empty core: no PMU but "software", no task. @ops must outlive it; @arg is handed to each call.
  * NULL when out of memory. quipu_core_free frees all events, tasks and rings as well.
  */
-struct quipu_core *quipu_core_new(const struct quipu_core_config *, const struct quipu_core_ops *ops, void *arg);
+struct quipu_core *quipu_core_new(const struct quipu_core_config *,
+				  const struct quipu_core_ops *ops, void *arg);
 void quipu_core_free(struct quipu_core *);
 
 /*
@@ -89,7 +91,8 @@ int quipu_core_set_sysctl(struct quipu_core *, const char *name, long value);
  * before they return an errno. quipu_core_last_reason - the text of the latest refusal, "" if none was given;
  * cleared at the start of each open and ioctl.
  */
-void quipu_core_reason(struct quipu_core *, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+void quipu_core_reason(struct quipu_core *, const char *fmt, ...)
+	__attribute__((format(printf, 2, 3)));
 const char *quipu_core_last_reason(const struct quipu_core *);
 /*
  * quipu_core_perfmon - for event_init: has the caller of the open that is in progress CAP_PERFMON? True when the event
@@ -104,9 +107,9 @@ bool quipu_core_perfmon(const struct quipu_core *);
  * is no event of this machine, which is EBADF when its turn comes.
  */
 #define QUIPU_EVENT_FOREIGN ((struct quipu_event *)-1)
-int quipu_event_open(struct quipu_core *, const struct quipu_caller *, const void *attr, size_t attr_len, pid_t pid,
-		     int cpu, struct quipu_event *group, unsigned long flags, uint32_t *size_back,
-		     struct quipu_event **out);
+int quipu_event_open(struct quipu_core *, const struct quipu_caller *, const void *attr,
+		     size_t attr_len, pid_t pid, int cpu, struct quipu_event *group,
+		     unsigned long flags, uint32_t *size_back, struct quipu_event **out);
 /*
  * quipu_event_close - the descriptor is closed. As in Linux, where a mapping holds the file, an event that is still
  * mapped lives on (and writes) until quipu_event_unmap; the handle is then gone with it. Else the event and all its
@@ -122,11 +125,13 @@ struct quipu_count {
 	uint64_t value;
 	uint64_t enabled; /* ns */
 	uint64_t running; /* ns */
-	uint64_t truth;	  /* value had it been on the PMU all the time it was enabled; valid if has_truth */
+	uint64_t
+		truth; /* value had it been on the PMU all the time it was enabled; valid if has_truth */
 	bool has_truth;
 	uint64_t lost;
 	const char *reason; /* why it never ran (running == 0), or NULL */
-	const char *remark; /* what its driver said of it when it took it ("counts every privilege level"), or NULL */
+	const char *
+		remark; /* what its driver said of it when it took it ("counts every privilege level"), or NULL */
 };
 void quipu_event_count(struct quipu_event *, struct quipu_count *);
 
@@ -173,7 +178,8 @@ void quipu_event_add_count(struct quipu_event *, uint64_t delta);
  * has a buffer already (mapped before, or SET_OUTPUT) maps that one again: @mem is then not used, and the buffer's
  * memory must live until the last mapping is gone.
  */
-int quipu_event_map(struct quipu_event *, const struct quipu_caller *, void *mem, size_t pages, bool writable);
+int quipu_event_map(struct quipu_event *, const struct quipu_caller *, void *mem, size_t pages,
+		    bool writable);
 void quipu_event_unmap(struct quipu_event *);
 
 /*
@@ -196,8 +202,8 @@ struct quipu_mapping {
 	const char *name;
 	const uint8_t *build_id; /* 20 bytes or NULL */
 };
-struct quipu_task *quipu_task_new(struct quipu_core *, struct quipu_task *parent, pid_t pid, pid_t tid, bool thread,
-				  const char *comm, unsigned cpu);
+struct quipu_task *quipu_task_new(struct quipu_core *, struct quipu_task *parent, pid_t pid,
+				  pid_t tid, bool thread, const char *comm, unsigned cpu);
 struct quipu_task *quipu_task_find(struct quipu_core *, pid_t tid);
 pid_t quipu_task_pid(const struct quipu_task *);
 pid_t quipu_task_tid(const struct quipu_task *);
@@ -231,7 +237,8 @@ void quipu_core_migrate(struct quipu_core *, struct quipu_pmu *pmu, unsigned fro
  * quipu_task_set_uid - whose task it is, for permissions; (uid_t)-1, the default of a task without parent: anybody's.
  */
 void quipu_core_work(struct quipu_core *);
-void quipu_core_software(struct quipu_core *, unsigned cpu, uint64_t config, uint64_t nr, const struct quipu_sample *);
+void quipu_core_software(struct quipu_core *, unsigned cpu, uint64_t config, uint64_t nr,
+			 const struct quipu_sample *);
 int quipu_core_set_mux_interval(struct quipu_core *, struct quipu_pmu *, unsigned ms);
 void quipu_task_set_uid(struct quipu_task *, uid_t uid);
 

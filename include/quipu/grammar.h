@@ -61,26 +61,27 @@ const struct quipu_catalog_pmu *quipu_catalog_find(const struct quipu_catalog *,
 
 /* One event to open. */
 struct quipu_parsed {
-	struct quipu_attr attr; /* size, type, config*, exclude_*, precise, pinned, exclusive; period or freq if named */
-	char *name;		/* as perf prints it: what was typed, or the name= term */
-	char *pmu;		/* PMU of the event, or NULL for generic names and rHEX */
-	char *unit;		/* "" when it has none */
-	double scale;		/* printed value = count * scale */
-	char *cpus;		/* CPUs the event must be opened on, or NULL (follows tasks, or every CPU) */
-	bool uncore;		/* cpus is a cpumask: no task events */
-	size_t leader;		/* index of the group's leader; its own when it leads or stands alone */
-	size_t members;		/* of the group; only at the leader; 1 when alone */
-	size_t term;		/* events that one term of the string made (wildcards) have the same number ... */
-	bool merge;		/* ... and are printed as one line, their counts added */
-	bool precise_max;	/* modifier P: try 3, 2, 1, 0 */
-	bool sample_read;	/* modifier S */
-	bool weak;		/* modifier W: a group that does not fit is opened as single events */
-	bool has_period;	/* attr.sample_period is the user's */
-	bool has_freq;		/* attr.sample_freq is the user's, QUIPU_ATTR_FREQ is set */
+	struct quipu_attr
+		attr; /* size, type, config*, exclude_*, precise, pinned, exclusive; period or freq if named */
+	char *name;    /* as perf prints it: what was typed, or the name= term */
+	char *pmu;     /* PMU of the event, or NULL for generic names and rHEX */
+	char *unit;    /* "" when it has none */
+	double scale;  /* printed value = count * scale */
+	char *cpus;    /* CPUs the event must be opened on, or NULL (follows tasks, or every CPU) */
+	bool uncore;   /* cpus is a cpumask: no task events */
+	size_t leader; /* index of the group's leader; its own when it leads or stands alone */
+	size_t members; /* of the group; only at the leader; 1 when alone */
+	size_t term; /* events that one term of the string made (wildcards) have the same number ... */
+	bool merge;	  /* ... and are printed as one line, their counts added */
+	bool precise_max; /* modifier P: try 3, 2, 1, 0 */
+	bool sample_read; /* modifier S */
+	bool weak;	  /* modifier W: a group that does not fit is opened as single events */
+	bool has_period;  /* attr.sample_period is the user's */
+	bool has_freq;	  /* attr.sample_freq is the user's, QUIPU_ATTR_FREQ is set */
 	bool per_pkg, snapshot;
-	bool inherit_off;	/* no-inherit term */
-	bool guest_host;	/* modifiers G or H were given */
-	bool callgraph;		/* call-graph term other than "no" */
+	bool inherit_off; /* no-inherit term */
+	bool guest_host;  /* modifiers G or H were given */
+	bool callgraph;	  /* call-graph term other than "no" */
 };
 
 struct quipu_event_list {
@@ -100,8 +101,8 @@ struct quipu_grammar_error {
  * @list as it was; -ENOMEM. Any bytes are safe: at most QUIPU_GRAMMAR_MAX of them are looked at, longer is an error.
  */
 #define QUIPU_GRAMMAR_MAX 65536u
-int quipu_grammar_parse(const struct quipu_catalog *, const char *text, struct quipu_event_list *list,
-			struct quipu_grammar_error *err);
+int quipu_grammar_parse(const struct quipu_catalog *, const char *text,
+			struct quipu_event_list *list, struct quipu_grammar_error *err);
 /* quipu_event_list_free - free the items; the list is empty and usable afterwards. */
 void quipu_event_list_free(struct quipu_event_list *);
 
@@ -109,7 +110,8 @@ void quipu_event_list_free(struct quipu_event_list *);
  * quipu_grammar_explain - the error as perf shows one: the string, a caret under the column, reason and suggestion;
  * long strings are cut around the column. Three lines, each ended by '\n'. Returns the length, as snprintf.
  */
-int quipu_grammar_explain(const char *text, const struct quipu_grammar_error *, char *buf, size_t len);
+int quipu_grammar_explain(const char *text, const struct quipu_grammar_error *, char *buf,
+			  size_t len);
 
 /*
  * quipu_grammar_generic - the n-th generic name that needs no PMU directory: hardware, software and cache events

@@ -43,23 +43,44 @@ enum {
 };
 
 /* LDBAR. */
-#define QUIPU_LDBAR_ENABLE  QUIPU_IBM_BIT(0)
-#define QUIPU_LDBAR_TRACE   QUIPU_IBM_BIT(1)
-#define QUIPU_IMC_ADDRESS   UINT64_C(0x0003ffffffffe000) /* bits 14:50, of LDBAR and PDBAR */
+#define QUIPU_LDBAR_ENABLE QUIPU_IBM_BIT(0)
+#define QUIPU_LDBAR_TRACE  QUIPU_IBM_BIT(1)
+#define QUIPU_IMC_ADDRESS  UINT64_C(0x0003ffffffffe000) /* bits 14:50, of LDBAR and PDBAR */
 /* HTM_MODE: the engine of a core is on. */
-#define QUIPU_HTM_ENABLED   QUIPU_IBM_BIT(4)
+#define QUIPU_HTM_ENABLED  QUIPU_IBM_BIT(4)
 /* TRACE_IMC_SCOM: CPMC2, select 2 (32 MHz ticks), 251 ticks, 4096 records. */
-#define QUIPU_TRACE_SCOM    UINT64_C(0x7fffffc142020000)
+#define QUIPU_TRACE_SCOM   UINT64_C(0x7fffffc142020000)
 
 /* The nest microcode's control block: words, commands, status. */
-enum { QUIPU_NEST_STATUS = 0x00, QUIPU_NEST_COMMAND = 0x08, QUIPU_NEST_SPEED = 0x10, QUIPU_NEST_AVAILABLE = 0x18,
-       QUIPU_NEST_MODE = 0x20, QUIPU_NEST_MODE_NOW = 0x28 };
+enum {
+	QUIPU_NEST_STATUS = 0x00,
+	QUIPU_NEST_COMMAND = 0x08,
+	QUIPU_NEST_SPEED = 0x10,
+	QUIPU_NEST_AVAILABLE = 0x18,
+	QUIPU_NEST_MODE = 0x20,
+	QUIPU_NEST_MODE_NOW = 0x28
+};
 enum { QUIPU_NEST_RUN = 1, QUIPU_NEST_PAUSE = 2, QUIPU_NEST_CLEAR = 3 };
-enum { QUIPU_NEST_INITIALISING = 0, QUIPU_NEST_RUNNING, QUIPU_NEST_PAUSED, QUIPU_NEST_BAD_SPEED, QUIPU_NEST_BAD_MODE };
+enum {
+	QUIPU_NEST_INITIALISING = 0,
+	QUIPU_NEST_RUNNING,
+	QUIPU_NEST_PAUSED,
+	QUIPU_NEST_BAD_SPEED,
+	QUIPU_NEST_BAD_MODE
+};
 
 /* A trace record, as doublewords. */
-enum { QUIPU_TRACE_TB1, QUIPU_TRACE_IP, QUIPU_TRACE_VAL, QUIPU_TRACE_CPMC1, QUIPU_TRACE_CPMC2, QUIPU_TRACE_CPMC3,
-       QUIPU_TRACE_CPMC4, QUIPU_TRACE_TB2, QUIPU_TRACE_WORDS };
+enum {
+	QUIPU_TRACE_TB1,
+	QUIPU_TRACE_IP,
+	QUIPU_TRACE_VAL,
+	QUIPU_TRACE_CPMC1,
+	QUIPU_TRACE_CPMC2,
+	QUIPU_TRACE_CPMC3,
+	QUIPU_TRACE_CPMC4,
+	QUIPU_TRACE_TB2,
+	QUIPU_TRACE_WORDS
+};
 #define QUIPU_TRACE_TB_MASK UINT64_C(0x3ffffffffff)
 
 #define QUIPU_IMC_PORTS 8u /* memory ports of a chip */
@@ -68,8 +89,8 @@ struct quipu_imc;
 
 /* What happens on a chip that no signal of the engine tells: for models of devices, and tests. */
 enum quipu_imc_traffic {
-	QUIPU_IMC_READ_64,	/* a DMA read of at most 64 bytes */
-	QUIPU_IMC_READ_LINE,	/* 128 bytes */
+	QUIPU_IMC_READ_64,   /* a DMA read of at most 64 bytes */
+	QUIPU_IMC_READ_LINE, /* 128 bytes */
 	QUIPU_IMC_WRITE_LINE,
 };
 
@@ -120,7 +141,8 @@ void quipu_imc_set_exact(struct quipu_imc *, bool exact);
 /* quipu_imc_interrupt - the engine reached deadlines that this hardware armed: trace counters that wrapped. */
 void quipu_imc_interrupt(struct quipu_imc *, const struct quipu_interrupt *);
 /* quipu_imc_traffic - @n times @what on memory port @port of @chip. */
-void quipu_imc_traffic(struct quipu_imc *, uint32_t chip, unsigned port, enum quipu_imc_traffic what, uint64_t n);
+void quipu_imc_traffic(struct quipu_imc *, uint32_t chip, unsigned port,
+		       enum quipu_imc_traffic what, uint64_t n);
 /* quipu_imc_pir - the processor id of CPU @cpu. */
 uint32_t quipu_imc_pir(const struct quipu_imc *, unsigned cpu);
 void quipu_imc_trace_counts(const struct quipu_imc *, unsigned cpu, struct quipu_imc_trace_count *);

@@ -15,12 +15,13 @@
 
 #include <quipu/machine.h>
 
-#define QUIPU_MODEL_WAYS      64u    /* most ways of a cache or TLB */
-#define QUIPU_MODEL_COUNTERS  16384u /* most two-bit counters of the predictor */
-#define QUIPU_MODEL_TARGETS   4096u  /* most entries of the target table */
-#define QUIPU_MODEL_RETURNS   64u    /* most entries of the return stack */
-#define QUIPU_MODEL_PENALTY   1000u  /* most cycles of a stall */
-#define QUIPU_MODEL_MISPREDICT 500u  /* most cycles of a misprediction: it shares a lane with a whole block */
+#define QUIPU_MODEL_WAYS     64u    /* most ways of a cache or TLB */
+#define QUIPU_MODEL_COUNTERS 16384u /* most two-bit counters of the predictor */
+#define QUIPU_MODEL_TARGETS  4096u  /* most entries of the target table */
+#define QUIPU_MODEL_RETURNS  64u    /* most entries of the return stack */
+#define QUIPU_MODEL_PENALTY  1000u  /* most cycles of a stall */
+#define QUIPU_MODEL_MISPREDICT                                                                     \
+	500u /* most cycles of a misprediction: it shares a lane with a whole block */
 
 /* A cache, or a TLB with pages for lines. sets == 0: there is none. */
 struct quipu_model_cache {
@@ -34,15 +35,18 @@ struct quipu_model {
 	struct quipu_model_cache l1i, l1d, l2, l3;
 	uint32_t l3_cpus; /* so many neighbouring CPUs share one */
 	struct quipu_model_cache itlb, dtlb, stlb;
-	uint32_t lru;  /* replacement: 1 true LRU; 0 tree-PLRU (true LRU where the ways are no power of two) */
-	uint32_t full; /* timing full: the penalties below are added to the cycles; base: they are not */
-	uint32_t counters; /* two-bit counters of the direction predictor, a power of two; 0: no predictor */
-	uint32_t history;  /* outcomes in the index: 0 is a bimodal predictor, else gshare */
-	uint32_t targets;  /* entries of the table of indirect targets, a power of two */
-	uint32_t returns;  /* entries of the return stack, a power of two */
-	uint32_t memory;   /* cycles lost by an access that no cache serves */
+	uint32_t
+		lru; /* replacement: 1 true LRU; 0 tree-PLRU (true LRU where the ways are no power of two) */
+	uint32_t
+		full; /* timing full: the penalties below are added to the cycles; base: they are not */
+	uint32_t
+		counters; /* two-bit counters of the direction predictor, a power of two; 0: no predictor */
+	uint32_t history;    /* outcomes in the index: 0 is a bimodal predictor, else gshare */
+	uint32_t targets;    /* entries of the table of indirect targets, a power of two */
+	uint32_t returns;    /* entries of the return stack, a power of two */
+	uint32_t memory;     /* cycles lost by an access that no cache serves */
 	uint32_t second_tlb; /* ... by a page that only the second-level TLB has */
-	uint32_t walk;	   /* ... by a page that no TLB has */
+	uint32_t walk;	     /* ... by a page that no TLB has */
 	uint32_t mispredict; /* ... by a mispredicted branch */
 };
 
@@ -51,7 +55,8 @@ struct quipu_model {
  * and predictor with their defaults where the tree is silent. A value that cannot be is noted as WRONG (@notes may be
  * NULL) and the default taken.
  */
-void quipu_model_read(const struct quipu_machine *machine, struct quipu_model *, struct quipu_notes *notes);
+void quipu_model_read(const struct quipu_machine *machine, struct quipu_model *,
+		      struct quipu_notes *notes);
 
 /* quipu_model_counts - do these models count @signal? False for every signal that is not theirs. */
 bool quipu_model_counts(const struct quipu_model *, quipu_signal signal);

@@ -63,7 +63,8 @@ struct quipu_pmu_event {
 	const char *desc;  /* one line for `quipu list` */
 	quipu_signal signal;
 	enum quipu_exactness exactness;
-	const char *unavailable; /* NULL: can be counted; else why not on this machine, as it runs now */
+	const char *
+		unavailable; /* NULL: can be counted; else why not on this machine, as it runs now */
 };
 
 /* Further files of the PMU's sysfs directory, for example {"caps/max_precise", "0"}; a path with / in front is a whole one. */

@@ -28,7 +28,7 @@ enum quipu_named_signal {
 	QUIPU_SIGNAL_INSTRUCTIONS, /* retired; riscv64 ecall/ebreak do not retire */
 	QUIPU_SIGNAL_LOADS,
 	QUIPU_SIGNAL_STORES,
-	QUIPU_SIGNAL_BRANCHES,	     /* every control transfer: conditional, jump, call, return, indirect */
+	QUIPU_SIGNAL_BRANCHES, /* every control transfer: conditional, jump, call, return, indirect */
 	QUIPU_SIGNAL_BRANCHES_TAKEN, /* of those, the ones that went elsewhere than the next instruction */
 	QUIPU_SIGNAL_CALLS,
 	QUIPU_SIGNAL_RETURNS,
@@ -84,17 +84,17 @@ enum quipu_insn_class {
 	QUIPU_INSN_ALU = 0,
 	QUIPU_INSN_MUL,
 	QUIPU_INSN_DIV,
-	QUIPU_INSN_LOAD,   /* integer load */
-	QUIPU_INSN_STORE,  /* integer store */
-	QUIPU_INSN_AMO,	   /* atomic read-modify-write: one load and one store */
-	QUIPU_INSN_LR,	   /* load reserved: a load */
-	QUIPU_INSN_SC,	   /* store conditional: a store */
+	QUIPU_INSN_LOAD,  /* integer load */
+	QUIPU_INSN_STORE, /* integer store */
+	QUIPU_INSN_AMO,	  /* atomic read-modify-write: one load and one store */
+	QUIPU_INSN_LR,	  /* load reserved: a load */
+	QUIPU_INSN_SC,	  /* store conditional: a store */
 	QUIPU_INSN_FLOAD,
 	QUIPU_INSN_FSTORE,
 	QUIPU_INSN_FADD,
 	QUIPU_INSN_FMUL,
 	QUIPU_INSN_FMA,
-	QUIPU_INSN_FDIV,   /* division and square root */
+	QUIPU_INSN_FDIV, /* division and square root */
 	QUIPU_INSN_FOTHER,
 	QUIPU_INSN_VECTOR,
 	QUIPU_INSN_BRANCH, /* conditional branch */
@@ -103,11 +103,11 @@ enum quipu_insn_class {
 	QUIPU_INSN_IJUMP,  /* indirect, not linking, not a return */
 	QUIPU_INSN_ICALL,  /* indirect, linking */
 	QUIPU_INSN_RET,
-	QUIPU_INSN_CRET,   /* conditional return (ppc64le) */
+	QUIPU_INSN_CRET, /* conditional return (ppc64le) */
 	QUIPU_INSN_CSR,
 	QUIPU_INSN_FENCE,
 	QUIPU_INSN_SYSTEM, /* other system instructions that retire */
-	QUIPU_INSN_TRAP,   /* raises a synchronous trap and does not retire: riscv64 ecall, ebreak */
+	QUIPU_INSN_TRAP, /* raises a synchronous trap and does not retire: riscv64 ecall, ebreak */
 	QUIPU_INSN_CLASSES
 };
 
@@ -129,9 +129,10 @@ enum quipu_exactness {
  */
 struct quipu_deadline {
 	quipu_signal signal;
-	uint64_t at;	    /* absolute value of the signal on that CPU */
-	uint32_t overflow;  /* enum quipu_overflow_kind: how the engine process may serve it by itself */
-	uint32_t flags;	    /* QUIPU_DEADLINE_* */
+	uint64_t at; /* absolute value of the signal on that CPU */
+	uint32_t
+		overflow; /* enum quipu_overflow_kind: how the engine process may serve it by itself */
+	uint32_t flags; /* QUIPU_DEADLINE_* */
 	/* QUIPU_OVERFLOW_STEADY: this is the @turn-th of deadlines that lie ceil(turn * @step / @per) behind one start. */
 	uint64_t step, per, turn;
 };
@@ -140,7 +141,7 @@ enum quipu_overflow_kind {
 	QUIPU_OVERFLOW_BELL = 0, /* the program waits while the machine serves it */
 	QUIPU_OVERFLOW_RISCV,	 /* src/platform/riscv/overflow.c */
 	QUIPU_OVERFLOW_X86,	 /* quipu_reload_overflow */
-	QUIPU_OVERFLOW_STEADY,	 /* quipu_reload_steady: repeats by itself, no event of a driver behind it */
+	QUIPU_OVERFLOW_STEADY, /* quipu_reload_steady: repeats by itself, no event of a driver behind it */
 };
 
 #define QUIPU_DEADLINE_TIMER 1u /* not a counter: the core's tick, rotation or an interval */
@@ -160,7 +161,8 @@ struct quipu_signals_ops {
 	/* The value of @signal on @cpu at this moment of model time (while an interrupt is served: at its instruction). */
 	uint64_t (*read)(struct quipu_signals *, unsigned cpu, quipu_signal signal);
 	/* Arm or re-arm the deadline @slot of @cpu. The overflow arrives through the hook of quipu_signals.interrupt. */
-	void (*arm)(struct quipu_signals *, unsigned cpu, unsigned slot, const struct quipu_deadline *);
+	void (*arm)(struct quipu_signals *, unsigned cpu, unsigned slot,
+		    const struct quipu_deadline *);
 	void (*disarm)(struct quipu_signals *, unsigned cpu, unsigned slot);
 	/*
 	 * An event that is open needs @signal: told before the program starts, so that the engine carries no more than
@@ -172,13 +174,14 @@ struct quipu_signals_ops {
 /* What the engine knows of the moment of an overflow. */
 struct quipu_interrupt {
 	unsigned cpu;
-	uint64_t slots;	       /* bit s: the deadline of slot s was reached at this instruction */
-	uint64_t pc;	       /* the instruction that made the signal reach its value (skid 0) */
-	uint64_t addr;	       /* data address, 0 when unknown */
+	uint64_t slots; /* bit s: the deadline of slot s was reached at this instruction */
+	uint64_t pc;	/* the instruction that made the signal reach its value (skid 0) */
+	uint64_t addr;	/* data address, 0 when unknown */
 	uint32_t pid, tid;
 	const uint64_t *chain; /* call sites, innermost first, without pc; NULL when not recorded */
 	size_t nr_chain;
-	const uint64_t *branches; /* branch stack: triples from, to, flags (perf ABI), newest first; NULL when not recorded */
+	const uint64_t *
+		branches; /* branch stack: triples from, to, flags (perf ABI), newest first; NULL when not recorded */
 	size_t nr_branches;
 };
 
@@ -221,8 +224,8 @@ struct quipu_manual_signals;
 struct quipu_manual_signals *quipu_manual_signals_new(unsigned ncpus);
 void quipu_manual_signals_free(struct quipu_manual_signals *);
 struct quipu_signals *quipu_manual_signals_base(struct quipu_manual_signals *);
-void quipu_manual_signals_feed(struct quipu_manual_signals *, unsigned cpu, quipu_signal signal, uint64_t n,
-			       uint64_t pc);
+void quipu_manual_signals_feed(struct quipu_manual_signals *, unsigned cpu, quipu_signal signal,
+			       uint64_t n, uint64_t pc);
 void quipu_manual_signals_set_has(struct quipu_manual_signals *, quipu_signal signal, bool has);
 
 #endif

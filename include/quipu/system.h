@@ -62,7 +62,8 @@ int quipu_system_place(struct quipu_system *);
 int quipu_system_place_last(struct quipu_system *);
 void quipu_system_leave(struct quipu_system *, unsigned cpu);
 void quipu_system_wake(struct quipu_system *, unsigned cpu, uint64_t not_before);
-void quipu_system_run(struct quipu_system *, unsigned cpu, struct quipu_task *, uint64_t not_before);
+void quipu_system_run(struct quipu_system *, unsigned cpu, struct quipu_task *,
+		      uint64_t not_before);
 void quipu_system_stop(struct quipu_system *, unsigned cpu, bool preempt);
 
 /*
@@ -72,7 +73,8 @@ void quipu_system_stop(struct quipu_system *, unsigned cpu, bool preempt);
  */
 uint64_t quipu_system_next_timer(const struct quipu_system *, unsigned cpu);
 void quipu_system_timer(struct quipu_system *, unsigned cpu);
-void quipu_system_set_interval(struct quipu_system *, uint64_t ns, void (*fn)(void *arg, uint64_t now), void *arg);
+void quipu_system_set_interval(struct quipu_system *, uint64_t ns,
+			       void (*fn)(void *arg, uint64_t now), void *arg);
 
 /* Cycles of @cpu at which its clock shows @ns; for engines that count cycles. */
 uint64_t quipu_system_cycles_at(const struct quipu_system *, unsigned cpu, uint64_t ns);

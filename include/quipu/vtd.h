@@ -23,7 +23,7 @@ struct quipu_vtd;
 #define QUIPU_VTD_MAX_GROUPS   15u /* event groups (the architected maximum) */
 #define QUIPU_VTD_MAX_EVCAPS   15u /* PERFCNTREVCAP registers of a counter */
 #define QUIPU_VTD_PAGE	       4096u
-#define QUIPU_VTD_GROUPS_USED  5u    /* groups that the architecture gives events (Table 49) */
+#define QUIPU_VTD_GROUPS_USED  5u /* groups that the architecture gives events (Table 49) */
 
 /* A cache: entries in all, ways of a set (entries / ways is a power of two). No entries: no such
  * cache. */

@@ -21,14 +21,14 @@
 #define QUIPU_X86_WIDTH	  48u
 
 enum quipu_x86_msr {
-	QUIPU_IA32_PMC0 = 0xc1,			  /* to PMC3; a write takes 32 bits and extends the sign */
-	QUIPU_IA32_PERFEVTSEL0 = 0x186,		  /* to 189 */
-	QUIPU_IA32_FIXED_CTR0 = 0x309,		  /* to 30b */
+	QUIPU_IA32_PMC0 = 0xc1,		/* to PMC3; a write takes 32 bits and extends the sign */
+	QUIPU_IA32_PERFEVTSEL0 = 0x186, /* to 189 */
+	QUIPU_IA32_FIXED_CTR0 = 0x309,	/* to 30b */
 	QUIPU_IA32_FIXED_CTR_CTRL = 0x38d,
-	QUIPU_IA32_PERF_GLOBAL_STATUS = 0x38e,	  /* read only */
+	QUIPU_IA32_PERF_GLOBAL_STATUS = 0x38e, /* read only */
 	QUIPU_IA32_PERF_GLOBAL_CTRL = 0x38f,
 	QUIPU_IA32_PERF_GLOBAL_STATUS_RESET = 0x390, /* ones clear */
-	QUIPU_IA32_A_PMC0 = 0x4c1,		  /* the same counters, all bits written */
+	QUIPU_IA32_A_PMC0 = 0x4c1,		     /* the same counters, all bits written */
 };
 
 /* IA32_PERFEVTSELx. */
@@ -51,7 +51,8 @@ void quipu_x86_free(struct quipu_x86 *);
 int quipu_x86_rdmsr(struct quipu_x86 *, unsigned cpu, uint32_t msr, uint64_t *value);
 int quipu_x86_wrmsr(struct quipu_x86 *, unsigned cpu, uint32_t msr, uint64_t value);
 /* The performance monitoring interrupt (LVT entry in NMI mode): @irq tells of the instruction; NULL: a register write. */
-void quipu_x86_set_handler(struct quipu_x86 *, void (*pmi)(void *arg, unsigned cpu, const struct quipu_interrupt *irq),
+void quipu_x86_set_handler(struct quipu_x86 *,
+			   void (*pmi)(void *arg, unsigned cpu, const struct quipu_interrupt *irq),
 			   void *arg);
 /* quipu_x86_interrupt - the engine reached deadlines that this hardware armed. */
 void quipu_x86_interrupt(struct quipu_x86 *, const struct quipu_interrupt *);

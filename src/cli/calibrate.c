@@ -40,7 +40,7 @@ struct calibration {
 	struct {
 		char *label;
 		double cycles, count[MODEL_FIT_COLUMNS];
-	} *runs;
+	} * runs;
 	size_t nruns;
 };
 
@@ -59,7 +59,8 @@ static const struct {
 
 static int wrong(const struct calibration *c, const char *what, const char *word)
 {
-	return cli_error("%s:%u: %s%s%s%s", c->file, c->line, what, *word ? " '" : "", word, *word ? "'" : "");
+	return cli_error("%s:%u: %s%s%s%s", c->file, c->line, what, *word ? " '" : "", word,
+			 *word ? "'" : "");
 }
 
 static bool is_class(const char *name, size_t len)
@@ -112,8 +113,11 @@ static int add_column(struct calibration *c, const char *name)
 	if (column->fit == LABEL || !strcmp(name, "cycles"))
 		return 0;
 	if (miss < 0 && !all_classes(name))
-		return wrong(c, "a column is cycles, run, an instruction class (several with +), mispredict, memory, walk, "
-				"second-tlb, l2 or l3, not", name);
+		return wrong(
+			c,
+			"a column is cycles, run, an instruction class (several with +), mispredict, memory, walk, "
+			"second-tlb, l2 or l3, not",
+			name);
 	if (c->npriced == MODEL_FIT_COLUMNS)
 		return wrong(c, "too many columns", "");
 	c->lo[c->npriced] = miss < 0 ? 1 : 0;
@@ -169,7 +173,10 @@ static int read_run(struct calibration *c, char *line)
 		}
 		v = strtod(text, &end);
 		if (end == text || *end || !isfinite(v) || v < 0 || (fit == CYCLES && v < 1))
-			return wrong(c, fit == CYCLES ? "cycles are a number above 0, not" : "a count is no", text);
+			return wrong(c,
+				     fit == CYCLES ? "cycles are a number above 0, not"
+						   : "a count is no",
+				     text);
 		if (fit == CYCLES)
 			c->runs[c->nruns].cycles = v;
 		else
@@ -218,15 +225,18 @@ static int solve(struct calibration *c)
 	int dependent;
 
 	if (c->nruns < c->npriced)
-		return cli_error("%s: %zu runs cannot tell %zu prices apart; measure more runs, or join classes with +",
-				 c->file, c->nruns, c->npriced);
+		return cli_error(
+			"%s: %zu runs cannot tell %zu prices apart; measure more runs, or join classes with +",
+			c->file, c->nruns, c->npriced);
 	model_fit_init(&fit, c->npriced);
 	for (size_t i = 0; i < c->nruns; i++)
 		model_fit_add(&fit, c->runs[i].count, c->runs[i].cycles);
 	dependent = model_fit_dependent(&fit);
 	if (dependent >= 0)
-		return cli_error("%s: the runs do not tell %s from the columns before it; measure a run where it differs, or "
-				 "join it with +", c->file, name_of(c, (size_t)dependent));
+		return cli_error(
+			"%s: the runs do not tell %s from the columns before it; measure a run where it differs, or "
+			"join it with +",
+			c->file, name_of(c, (size_t)dependent));
 	model_fit_solve(&fit, c->lo, c->hi, c->cost);
 	for (size_t i = 0; i < c->npriced; i++)
 		c->cost[i] = round(c->cost[i]);
@@ -256,7 +266,8 @@ static void print_property(const struct calibration *c, size_t i)
 
 static void print_tree(const struct calibration *c)
 {
-	printf("/* Calibrated from %s, %zu runs; costs are modelled. */\n/ {\n\tcpus {\n", c->file, c->nruns);
+	printf("/* Calibrated from %s, %zu runs; costs are modelled. */\n/ {\n\tcpus {\n", c->file,
+	       c->nruns);
 	for (size_t i = 0; i < c->npriced; i++)
 		print_property(c, i);
 	printf("\t};\n};\n");
@@ -264,8 +275,8 @@ static void print_tree(const struct calibration *c)
 		int miss = find_miss(name_of(c, i));
 
 		if (miss >= 0 && !misses[miss].property)
-			printf("/* in each cache node of level %s: quipu,latency = <%.0f>; */\n", misses[miss].name + 1,
-			       c->cost[i]);
+			printf("/* in each cache node of level %s: quipu,latency = <%.0f>; */\n",
+			       misses[miss].name + 1, c->cost[i]);
 	}
 }
 
@@ -277,12 +288,14 @@ static void print_errors(const struct calibration *c)
 	for (size_t i = 0; i < c->nruns; i++) {
 		double error = modelled(c, i) / c->runs[i].cycles - 1;
 
-		printf(" * %-24s %16.0f %16.0f %+7.1f%%\n", c->runs[i].label ? c->runs[i].label : "", c->runs[i].cycles,
-		       modelled(c, i), 100 * error);
+		printf(" * %-24s %16.0f %16.0f %+7.1f%%\n",
+		       c->runs[i].label ? c->runs[i].label : "", c->runs[i].cycles, modelled(c, i),
+		       100 * error);
 		worst = fmax(worst, fabs(error));
 		squares += error * error;
 	}
-	printf(" * mean error %.1f%%, worst %.1f%%\n */\n", 100 * sqrt(squares / (double)c->nruns), 100 * worst);
+	printf(" * mean error %.1f%%, worst %.1f%%\n */\n", 100 * sqrt(squares / (double)c->nruns),
+	       100 * worst);
 }
 
 int calibrate(const char *file)
@@ -297,7 +310,9 @@ int calibrate(const char *file)
 	rc = c.runs ? read_lines(&c, f) : cli_error("out of memory");
 	fclose(f);
 	if (!rc && !c.ncolumns)
-		rc = cli_error("%s is empty; its first line names the columns (cycles, and classes or misses)", file);
+		rc = cli_error(
+			"%s is empty; its first line names the columns (cycles, and classes or misses)",
+			file);
 	if (!rc)
 		rc = solve(&c);
 	if (!rc) {

@@ -68,7 +68,9 @@ static int parse_paranoid(struct options *o, const char *text)
 	long n = strtol(text, &end, 10);
 
 	if (*end || end == text || n < -1 || n > 4)
-		return cli_error("--paranoid takes -1 to 4, as /proc/sys/kernel/perf_event_paranoid, not '%s'", text);
+		return cli_error(
+			"--paranoid takes -1 to 4, as /proc/sys/kernel/perf_event_paranoid, not '%s'",
+			text);
 	o->run.paranoid = (int)n;
 	return 0;
 }
@@ -101,7 +103,8 @@ static int parse_options(struct options *o, int argc, char **argv)
 			return rc;
 	}
 	if (optind == argc)
-		return cli_error("nothing to run: name a command, for example `quipu exec -m riscv -- perf list`");
+		return cli_error(
+			"nothing to run: name a command, for example `quipu exec -m riscv -- perf list`");
 	o->argv = argv + optind;
 	return 0;
 }
@@ -110,8 +113,16 @@ static int parse_options(struct options *o, int argc, char **argv)
 
 /* Ours, and what perf sets before it starts a program: a program must not see what it was started with. */
 static const char *const taken_back[] = {
-	"LD_PRELOAD", GATE_ENV, GATE_CPUS, "SYSFS_PATH", "PROC_PATH", "LIBPFM_FORCE_PMU", "PREFIX", "PERF_BUILDID_DIR",
-	"DEBUGINFOD_URLS", "PATH",
+	"LD_PRELOAD",
+	GATE_ENV,
+	GATE_CPUS,
+	"SYSFS_PATH",
+	"PROC_PATH",
+	"LIBPFM_FORCE_PMU",
+	"PREFIX",
+	"PERF_BUILDID_DIR",
+	"DEBUGINFOD_URLS",
+	"PATH",
 	NULL,
 };
 
@@ -168,10 +179,12 @@ static int set_environment(const char *preload, const char *sysfs, const struct 
 
 	snprintf(pid, sizeof(pid), "%d", (int)getppid());
 	snprintf(cpus, sizeof(cpus), "%u", m->ncpus);
-	if (asprintf(&list, "%s%s%s", preload, others && *others ? ":" : "", others ? others : "") < 0)
+	if (asprintf(&list, "%s%s%s", preload, others && *others ? ":" : "", others ? others : "") <
+	    0)
 		return -1;
-	rc = setenv("LD_PRELOAD", list, 1) || setenv(GATE_ENV, pid, 1) || setenv(GATE_CPUS, cpus, 1) ||
-	     (sysfs && setenv("SYSFS_PATH", sysfs, 1)) || (pfm && setenv("LIBPFM_FORCE_PMU", pfm, 0));
+	rc = setenv("LD_PRELOAD", list, 1) || setenv(GATE_ENV, pid, 1) ||
+	     setenv(GATE_CPUS, cpus, 1) || (sysfs && setenv("SYSFS_PATH", sysfs, 1)) ||
+	     (pfm && setenv("LIBPFM_FORCE_PMU", pfm, 0));
 	free(list);
 	return rc;
 }
@@ -222,19 +235,24 @@ static int show_tree(const struct run *run, struct place *place)
 	char why[512];
 
 	if (place->namespace)
-		return tree_mount(run->tree, why, sizeof(why)) ? cli_error("%s; try --no-ns", why) : 0;
-	snprintf(place->root, sizeof(place->root), "%s/quipu-tree-XXXXXX", tmp && *tmp ? tmp : "/tmp");
+		return tree_mount(run->tree, why, sizeof(why)) ? cli_error("%s; try --no-ns", why)
+							       : 0;
+	snprintf(place->root, sizeof(place->root), "%s/quipu-tree-XXXXXX",
+		 tmp && *tmp ? tmp : "/tmp");
 	if (!mkdtemp(place->root)) {
 		place->root[0] = 0;
-		return cli_error("cannot make a directory for the machine's files: %s", strerror(errno));
+		return cli_error("cannot make a directory for the machine's files: %s",
+				 strerror(errno));
 	}
 	if (tree_write(run->tree, place->root, why, sizeof(why)))
 		return cli_error("%s", why);
-	snprintf(place->sysfs, sizeof(place->sysfs), "%.*s/sys", (int)sizeof(place->sysfs) - 8, place->root);
+	snprintf(place->sysfs, sizeof(place->sysfs), "%.*s/sys", (int)sizeof(place->sysfs) - 8,
+		 place->root);
 	return 0;
 }
 
-static int serve(const struct options *o, struct run *run, struct gate *gate, const struct place *place)
+static int serve(const struct options *o, struct run *run, struct gate *gate,
+		 const struct place *place)
 {
 	char **before = copy_environment(), *preload = preload_path();
 	struct gate_config config = {
@@ -253,7 +271,8 @@ static int serve(const struct options *o, struct run *run, struct gate *gate, co
 		goto out;
 	}
 	if (!preload || access(preload, R_OK)) {
-		rc = cli_error("preload library %s: %s; build or install quipu again", preload ? preload : "", strerror(errno));
+		rc = cli_error("preload library %s: %s; build or install quipu again",
+			       preload ? preload : "", strerror(errno));
 		goto out;
 	}
 	pid = start_client(o, preload, place->sysfs[0] ? place->sysfs : NULL, run->machine);
@@ -262,8 +281,9 @@ static int serve(const struct options *o, struct run *run, struct gate *gate, co
 		goto out;
 	}
 	rc = gate_run(gate, pid, &status, &got_signal);
-	rc = rc ? cli_error("the machine stopped: %s", strerror(-rc))
-		: WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
+	rc = rc			   ? cli_error("the machine stopped: %s", strerror(-rc))
+	     : WIFSIGNALED(status) ? 128 + WTERMSIG(status)
+				   : WEXITSTATUS(status);
 out:
 	free_environment(before);
 	free(preload);
@@ -285,8 +305,9 @@ int cmd_exec(int argc, char **argv)
 		rc = tree_unshare(&place.user);
 		place.namespace = !rc;
 		if (rc)
-			cli_error("no mount namespace here (%s): only clients that follow SYSFS_PATH see the machine's files",
-				  strerror(-rc));
+			cli_error(
+				"no mount namespace here (%s): only clients that follow SYSFS_PATH see the machine's files",
+				strerror(-rc));
 	}
 	gate = gate_new();
 	if (!gate)

@@ -228,18 +228,10 @@ int cmd_list(int argc, char **argv)
 	opterr = 0;
 	while ((c = getopt_long(argc, argv, "m:vjh", longs, NULL)) != -1) {
 		switch (c) {
-		case 'm':
-			o.machine = optarg;
-			break;
-		case 'v':
-			o.verbose = true;
-			break;
-		case 'j':
-			o.json = true;
-			break;
-		case 'h':
-			fputs(usage, stdout);
-			return 0;
+		case 'm': o.machine = optarg; break;
+		case 'v': o.verbose = true; break;
+		case 'j': o.json = true; break;
+		case 'h': fputs(usage, stdout); return 0;
 		default:
 			return cli_error("list: option '%s' is not known, or lacks its value; "
 					 "`quipu list --help`",

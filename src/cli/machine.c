@@ -684,18 +684,10 @@ int cmd_machine(int argc, char **argv)
 	opterr = 0;
 	while ((c = getopt_long(argc, argv, "jvhm:", longs, NULL)) != -1) {
 		switch (c) {
-		case 'j':
-			json = true;
-			break;
-		case 'v':
-			verbose = true;
-			break;
-		case 'm':
-			machine = optarg;
-			break;
-		case 'h':
-			fputs(usage, stdout);
-			return 0;
+		case 'j': json = true; break;
+		case 'v': verbose = true; break;
+		case 'm': machine = optarg; break;
+		case 'h': fputs(usage, stdout); return 0;
 		default:
 			return cli_error("machine: option '%s' is not known, or lacks its value; "
 					 "`quipu machine --help`",

@@ -50,7 +50,8 @@ static void usage(FILE *f)
 	fputs("usage: quipu COMMAND [OPTIONS] [--] [PROGRAM ...]\n\n", f);
 	for (const struct command *c = commands; c->name; c++)
 		fprintf(f, "  %-8s  %s\n", c->name, c->summary);
-	fputs("\n`quipu COMMAND --help` explains a command; `quipu doctor` explains this host.\n", f);
+	fputs("\n`quipu COMMAND --help` explains a command; `quipu doctor` explains this host.\n",
+	      f);
 }
 
 /* What was printed must have arrived: a full disk is an error of the command that filled it. */

@@ -86,15 +86,24 @@ static const char usage[] =
 enum { OPT_TRACE = 256, OPT_TIMING, OPT_PARANOID, OPT_NO_LOCAL };
 
 static const struct option long_options[] = {
-	{"machine", required_argument, NULL, 'm'}, {"event", required_argument, NULL, 'e'},
-	{"count", required_argument, NULL, 'c'},   {"freq", required_argument, NULL, 'F'},
-	{"call-graph", optional_argument, NULL, 'g'}, {"all-cpus", no_argument, NULL, 'a'},
-	{"cpu", required_argument, NULL, 'C'},	   {"output", required_argument, NULL, 'o'},
-	{"sysroot", required_argument, NULL, 'L'}, {"branch-any", no_argument, NULL, 'b'},
-	{"trace", optional_argument, NULL, OPT_TRACE}, {"timing", required_argument, NULL, OPT_TIMING},
-	{"paranoid", required_argument, NULL, OPT_PARANOID}, {"no-local", no_argument, NULL, OPT_NO_LOCAL},
-	{"verbose", no_argument, NULL, 'v'},	   {"quiet", no_argument, NULL, 'q'},
-	{"help", no_argument, NULL, 'h'},	   {0},
+	{"machine", required_argument, NULL, 'm'},
+	{"event", required_argument, NULL, 'e'},
+	{"count", required_argument, NULL, 'c'},
+	{"freq", required_argument, NULL, 'F'},
+	{"call-graph", optional_argument, NULL, 'g'},
+	{"all-cpus", no_argument, NULL, 'a'},
+	{"cpu", required_argument, NULL, 'C'},
+	{"output", required_argument, NULL, 'o'},
+	{"sysroot", required_argument, NULL, 'L'},
+	{"branch-any", no_argument, NULL, 'b'},
+	{"trace", optional_argument, NULL, OPT_TRACE},
+	{"timing", required_argument, NULL, OPT_TIMING},
+	{"paranoid", required_argument, NULL, OPT_PARANOID},
+	{"no-local", no_argument, NULL, OPT_NO_LOCAL},
+	{"verbose", no_argument, NULL, 'v'},
+	{"quiet", no_argument, NULL, 'q'},
+	{"help", no_argument, NULL, 'h'},
+	{0},
 };
 
 static int parse_number(const char *text, const char *what, uint64_t *out)
@@ -114,7 +123,8 @@ static int parse_option(struct options *o, int c)
 	case 'm': o->run.machine = optarg; return 0;
 	case 'e':
 		if (o->nevents == MAX_EVENT_ARGS)
-			return cli_error("more than %u times -e; join events with commas", MAX_EVENT_ARGS);
+			return cli_error("more than %u times -e; join events with commas",
+					 MAX_EVENT_ARGS);
 		o->events[o->nevents++] = optarg;
 		return 0;
 	case 'c': return parse_number(optarg, "-c", &o->period);
@@ -156,7 +166,8 @@ static int parse_options(struct options *o, int argc, char **argv)
 	if (o->period && o->freq)
 		return cli_error("-c and -F exclude each other: a fixed period has no frequency");
 	if (optind == argc)
-		return cli_error("nothing to run: name a program, for example `quipu record ./prog`");
+		return cli_error(
+			"nothing to run: name a program, for example `quipu record ./prog`");
 	o->argv = argv + optind;
 	return 0;
 }
@@ -192,7 +203,8 @@ static void complete_attr(const struct recording *r, size_t i)
 	const struct options *o = r->options;
 	bool leads = e->leader == i, reads = r->list.items[e->leader].sample_read;
 
-	a->sample_type |= PERF_SAMPLE_IP | PERF_SAMPLE_TID | PERF_SAMPLE_TIME | PERF_SAMPLE_CPU | PERF_SAMPLE_PERIOD;
+	a->sample_type |= PERF_SAMPLE_IP | PERF_SAMPLE_TID | PERF_SAMPLE_TIME | PERF_SAMPLE_CPU |
+			  PERF_SAMPLE_PERIOD;
 	if (r->list.n > 1)
 		a->sample_type |= PERF_SAMPLE_IDENTIFIER;
 	if (o->run.stack)
@@ -213,12 +225,13 @@ static void complete_attr(const struct recording *r, size_t i)
 	}
 	a->flags |= QUIPU_ATTR_SAMPLE_ID_ALL;
 	if (leads)
-		a->flags |= QUIPU_ATTR_DISABLED | (o->system_wide || o->cpus ? 0 : QUIPU_ATTR_ENABLE_ON_EXEC);
+		a->flags |= QUIPU_ATTR_DISABLED |
+			    (o->system_wide || o->cpus ? 0 : QUIPU_ATTR_ENABLE_ON_EXEC);
 	if (!o->system_wide && !o->cpus && !e->inherit_off)
 		a->flags |= QUIPU_ATTR_INHERIT;
 	if (i == 0)
-		a->flags |= QUIPU_ATTR_MMAP | QUIPU_ATTR_MMAP2 | QUIPU_ATTR_COMM | QUIPU_ATTR_COMM_EXEC |
-			    QUIPU_ATTR_TASK;
+		a->flags |= QUIPU_ATTR_MMAP | QUIPU_ATTR_MMAP2 | QUIPU_ATTR_COMM |
+			    QUIPU_ATTR_COMM_EXEC | QUIPU_ATTR_TASK;
 }
 
 static int refuse_event(const struct recording *r, const struct quipu_parsed *e, int err)
@@ -242,8 +255,8 @@ static int open_one(struct recording *r, size_t i, unsigned at)
 		if (precise >= 0)
 			e->attr.flags = (e->attr.flags & ~QUIPU_ATTR_PRECISE_MASK) |
 					(uint64_t)precise << QUIPU_ATTR_PRECISE_SHIFT;
-		rc = quipu_event_open(r->run.core, &r->run.caller, &e->attr, sizeof(e->attr), pid, (int)r->cpus[at],
-				      group, 0, &size_back, out);
+		rc = quipu_event_open(r->run.core, &r->run.caller, &e->attr, sizeof(e->attr), pid,
+				      (int)r->cpus[at], group, 0, &size_back, out);
 		if (rc && precise-- > 0)
 			continue;
 		/* perf's own default, not the user's wish: where a PMU cannot leave guests out, there are none. */
@@ -287,7 +300,8 @@ static int choose_cpus(struct recording *r)
 	if (r->options->cpus)
 		n = quipu_cpu_list(r->options->cpus, r->cpus, all);
 	if (n <= 0 || r->cpus[n - 1] >= all)
-		return cli_error("-C %s: machine %s has CPUs 0-%u", r->options->cpus, r->run.machine->name, all - 1);
+		return cli_error("-C %s: machine %s has CPUs 0-%u", r->options->cpus,
+				 r->run.machine->name, all - 1);
 	r->ncpus = (unsigned)n;
 	for (unsigned at = 0; at < r->ncpus; at++)
 		r->ring_of_cpu[r->cpus[at]] = (int)at;
@@ -342,7 +356,8 @@ static int describe_events(struct recording *r)
 
 		for (unsigned at = 0; at < r->ncpus; at++)
 			ids[at] = quipu_event_id(r->events[i * r->ncpus + at]);
-		rc = perfdata_add_event(r->file, &e->attr, ids, r->ncpus, e->name, require_signal(r, i));
+		rc = perfdata_add_event(r->file, &e->attr, ids, r->ncpus, e->name,
+					require_signal(r, i));
 	}
 	free(ids);
 	return rc ? cli_error("%s: %s", r->options->output, strerror(-rc)) : 0;
@@ -360,8 +375,8 @@ static void show_progress(struct recording *r)
 	if (now.tv_sec == r->shown.tv_sec && now.tv_nsec - r->shown.tv_nsec < 200000000)
 		return;
 	r->shown = now;
-	fprintf(stderr, "\r[ quipu record: %" PRIu64 " samples, %.3f MB ]\033[K", perfdata_samples(r->file),
-		(double)perfdata_bytes(r->file) / 1e6);
+	fprintf(stderr, "\r[ quipu record: %" PRIu64 " samples, %.3f MB ]\033[K",
+		perfdata_samples(r->file), (double)perfdata_bytes(r->file) / 1e6);
 }
 
 static void drain_ring(struct recording *r, struct ring *ring)
@@ -406,8 +421,10 @@ static struct perfdata_cpu *make_topology(const struct quipu_machine *m)
 	struct perfdata_cpu *t = calloc(m->ncpus, sizeof(*t));
 
 	for (unsigned c = 0; t && c < m->ncpus; c++)
-		t[c] = (struct perfdata_cpu){.core = m->cpus[c].core, .die = m->cpus[c].die,
-					     .socket = m->cpus[c].socket, .node = m->cpus[c].node};
+		t[c] = (struct perfdata_cpu){.core = m->cpus[c].core,
+					     .die = m->cpus[c].die,
+					     .socket = m->cpus[c].socket,
+					     .node = m->cpus[c].node};
 	return t;
 }
 
@@ -434,7 +451,8 @@ static int finish_file(struct recording *r, char **cmdline)
 	all = quipu_core_pmus(r->run.core, &info.nr_pmus);
 	pmus = calloc(info.nr_pmus, sizeof(*pmus));
 	for (size_t i = 0; pmus && i < info.nr_pmus; i++)
-		pmus[i] = (struct perfdata_pmu){.type = (uint32_t)all[i]->type, .name = all[i]->name};
+		pmus[i] =
+			(struct perfdata_pmu){.type = (uint32_t)all[i]->type, .name = all[i]->name};
 	info.pmus = pmus;
 	info.topology = topology;
 	if (!uname(&host)) {
@@ -478,8 +496,9 @@ static const char *labels(const struct recording *r, char *buf, size_t len)
 	for (unsigned x = QUIPU_EXACT; x <= QUIPU_HOST; x++)
 		for (size_t i = 0; i < r->list.n; i++)
 			if (require_signal((struct recording *)r, i) == (enum quipu_exactness)x) {
-				n += (size_t)snprintf(buf + n, len - n, "%s%s", n ? " and " : "",
-						      quipu_exactness_name((enum quipu_exactness)x));
+				n += (size_t)snprintf(
+					buf + n, len - n, "%s%s", n ? " and " : "",
+					quipu_exactness_name((enum quipu_exactness)x));
 				break;
 			}
 	return buf;
@@ -537,7 +556,9 @@ static int record(struct recording *r, char **cmdline)
 	if (rc)
 		return rc;
 	if (!r->options->quiet)
-		fprintf(stderr, "[ quipu record: Captured and wrote %.3f MB %s (%" PRIu64 " samples, %s) ]\n",
+		fprintf(stderr,
+			"[ quipu record: Captured and wrote %.3f MB %s (%" PRIu64
+			" samples, %s) ]\n",
 			(double)bytes / 1e6, r->options->output, samples, names);
 	return status;
 }

@@ -315,23 +315,15 @@ static int options(struct replay *r, int argc, char **argv)
 		char *end;
 
 		switch (c) {
-		case 'm':
-			r->machine = optarg;
-			break;
+		case 'm': r->machine = optarg; break;
 		case 'u':
 			r->number = (unsigned)strtoul(optarg, &end, 10);
 			if (*end || end == optarg)
 				return cli_error("--unit needs a number, not \"%s\"", optarg);
 			break;
-		case 'j':
-			r->json = true;
-			break;
-		case 'h':
-			fputs(usage, stdout);
-			return 1;
-		default:
-			fputs(usage, stderr);
-			return 2;
+		case 'j': r->json = true; break;
+		case 'h': fputs(usage, stdout); return 1;
+		default: fputs(usage, stderr); return 2;
 		}
 	}
 	if (argc - optind != 1)

@@ -129,34 +129,18 @@ enum {
 static int take_option(struct report *r, int c, const char **path)
 {
 	switch (c) {
-	case 'i':
-		*path = optarg;
-		return 0;
-	case 's':
-		return choose_keys(r, optarg);
-	case 'g':
-		return choose_graph(r, optarg);
-	case 'n':
-		r->counts = true;
-		return 0;
+	case 'i': *path = optarg; return 0;
+	case 's': return choose_keys(r, optarg);
+	case 'g': return choose_graph(r, optarg);
+	case 'n': r->counts = true; return 0;
 	case OPT_CHILDREN:
-	case OPT_NO_CHILDREN:
-		r->children = c == OPT_CHILDREN;
-		return 0;
+	case OPT_NO_CHILDREN: r->children = c == OPT_CHILDREN; return 0;
 	case OPT_INLINE:
-	case OPT_NO_INLINE:
-		r->inlines = c == OPT_INLINE;
-		return 0;
-	case OPT_LIMIT:
-		return choose_limit(r, optarg);
-	case OPT_STDIO:
-		return 0;
-	case OPT_JSON:
-		r->json = true;
-		return 0;
-	default:
-		fputs(usage, stderr);
-		return 2;
+	case OPT_NO_INLINE: r->inlines = c == OPT_INLINE; return 0;
+	case OPT_LIMIT: return choose_limit(r, optarg);
+	case OPT_STDIO: return 0;
+	case OPT_JSON: r->json = true; return 0;
+	default: fputs(usage, stderr); return 2;
 	}
 }
 
@@ -203,8 +187,7 @@ static int take_record(void *arg, const struct profile_record *rec)
 		r->lost[rec->event] += rec->lost.lost;
 		r->total_lost += rec->lost.lost;
 		return 0;
-	default:
-		return profile_maps_record(r->profile.maps, rec);
+	default: return profile_maps_record(r->profile.maps, rec);
 	}
 }
 
@@ -228,12 +211,8 @@ static void key_text(const struct profile_entry *e, enum profile_key key, char *
 	char name[480];
 
 	switch (key) {
-	case PROFILE_KEY_COMM:
-		snprintf(buf, len, "%s", e->comm);
-		return;
-	case PROFILE_KEY_OBJECT:
-		snprintf(buf, len, "%s", object_name(&e->frame));
-		return;
+	case PROFILE_KEY_COMM: snprintf(buf, len, "%s", e->comm); return;
+	case PROFILE_KEY_OBJECT: snprintf(buf, len, "%s", object_name(&e->frame)); return;
 	case PROFILE_KEY_SYMBOL:
 		function_text(&e->frame, name, sizeof(name));
 		snprintf(buf, len, "[%c] %s", e->frame.level, name);
@@ -248,8 +227,7 @@ static void key_text(const struct profile_entry *e, enum profile_key key, char *
 	case PROFILE_KEY_TID:
 		snprintf(buf, len, "%u", key == PROFILE_KEY_PID ? e->pid : e->tid);
 		return;
-	case PROFILE_KEYS:
-		break;
+	case PROFILE_KEYS: break;
 	}
 	buf[0] = 0;
 }
@@ -591,9 +569,7 @@ static void set_key(json_t *o, const struct profile_entry *e, enum profile_key k
 	char text[480];
 
 	switch (key) {
-	case PROFILE_KEY_COMM:
-		json_object_set_new(o, "comm", json_text(e->comm));
-		break;
+	case PROFILE_KEY_COMM: json_object_set_new(o, "comm", json_text(e->comm)); break;
 	case PROFILE_KEY_OBJECT:
 		json_object_set_new(o, "dso",
 				    json_text(e->frame.object ? e->frame.object->path : NULL));
@@ -602,18 +578,13 @@ static void set_key(json_t *o, const struct profile_entry *e, enum profile_key k
 		function_text(&e->frame, text, sizeof(text));
 		json_object_set_new(o, "symbol", json_text(text));
 		break;
-	case PROFILE_KEY_PID:
-		json_object_set_new(o, "pid", json_integer(e->pid));
-		break;
-	case PROFILE_KEY_TID:
-		json_object_set_new(o, "tid", json_integer(e->tid));
-		break;
+	case PROFILE_KEY_PID: json_object_set_new(o, "pid", json_integer(e->pid)); break;
+	case PROFILE_KEY_TID: json_object_set_new(o, "tid", json_integer(e->tid)); break;
 	case PROFILE_KEY_CPU:
 		json_object_set_new(
 			o, "cpu", e->cpu == PROFILE_CPU_NONE ? json_null() : json_integer(e->cpu));
 		break;
-	case PROFILE_KEYS:
-		break;
+	case PROFILE_KEYS: break;
 	}
 }
 

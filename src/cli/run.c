@@ -83,8 +83,11 @@ static const char *choose_machine(const char *program, int *status)
 	}
 	name = elf.big_endian == (elf.machine == 43) ? cli_machine_for_elf(elf.machine) : NULL;
 	if (!name) {
-		cli_error("%s is a program for %s%s, which no machine of this version runs; `quipu machine list` shows "
-			  "those it has", program, elf_machine_name(elf.machine), elf.big_endian ? ", big-endian" : "");
+		cli_error(
+			"%s is a program for %s%s, which no machine of this version runs; `quipu machine list` shows "
+			"those it has",
+			program, elf_machine_name(elf.machine),
+			elf.big_endian ? ", big-endian" : "");
 		*status = 126;
 	}
 	return name;
@@ -106,7 +109,9 @@ static int open_trace(struct run *run, const char *where)
 		return 0;
 	}
 	run->trace_file = fopen(where, "we");
-	return run->trace_file ? 0 : cli_error("cannot write the trace to %s: %s", where, strerror(errno));
+	return run->trace_file
+		       ? 0
+		       : cli_error("cannot write the trace to %s: %s", where, strerror(errno));
 }
 
 static int make_system(struct run *run, const struct run_options *o, struct quipu_signals *signals)
@@ -127,8 +132,8 @@ static int make_system(struct run *run, const struct run_options *o, struct quip
 	if (!run->system) {
 		for (size_t i = 0; i < notes.n; i++)
 			if (notes.items[i].kind == QUIPU_NOTE_WRONG)
-				cli_error("machine %s: %s: %s", run->machine->name, notes.items[i].path,
-					  notes.items[i].text);
+				cli_error("machine %s: %s: %s", run->machine->name,
+					  notes.items[i].path, notes.items[i].text);
 		quipu_notes_free(&notes);
 		return 2;
 	}
@@ -170,8 +175,8 @@ static int hold_program(struct run *run, char *const argv[])
 static int check_machine(struct run *run)
 {
 	if (!session_runs(run->machine->isa))
-		return cli_error("machine %s runs %s programs, which the engine does not run yet", run->machine->name,
-				 quipu_isa_name(run->machine->isa));
+		return cli_error("machine %s runs %s programs, which the engine does not run yet",
+				 run->machine->name, quipu_isa_name(run->machine->isa));
 	return 0;
 }
 
@@ -182,7 +187,10 @@ int run_open(struct run *run, const struct run_options *o, char *const argv[])
 	int status = 2;
 
 	memset(run, 0, sizeof(*run));
-	run->caller = (struct quipu_caller){.pid = getpid(), .tid = getpid(), .uid = getuid(), .perfmon = true,
+	run->caller = (struct quipu_caller){.pid = getpid(),
+					    .tid = getpid(),
+					    .uid = getuid(),
+					    .perfmon = true,
 					    .ipc_lock = true};
 	run->argv = argv ? cli_interpreted(argv) : NULL;
 	if (run->argv)
@@ -207,8 +215,9 @@ int run_open(struct run *run, const struct run_options *o, char *const argv[])
 		status = run->manual ? 0 : cli_error("out of memory");
 	}
 	if (!status)
-		status = make_system(run, o, engine ? session_signals(run->session)
-						    : quipu_manual_signals_base(run->manual));
+		status = make_system(run, o,
+				     engine ? session_signals(run->session)
+					    : quipu_manual_signals_base(run->manual));
 	if (!status && engine)
 		session_attach(run->session, run->system, o->task_new, o->task_arg);
 	if (!status && argv)
@@ -241,8 +250,9 @@ static const struct {
 	uint64_t bit;
 	const char *what;
 } own_calls[] = {
-	{SEG_CALL_TIME, "the time"},   {SEG_CALL_RANDOM, "random bytes"}, {SEG_CALL_PID, "process ids"},
-	{SEG_CALL_HOST_FILES, "files of the host that change"}, {SEG_CALL_NETWORK, "the network"},
+	{SEG_CALL_TIME, "the time"},	   {SEG_CALL_RANDOM, "random bytes"},
+	{SEG_CALL_PID, "process ids"},	   {SEG_CALL_HOST_FILES, "files of the host that change"},
+	{SEG_CALL_NETWORK, "the network"},
 };
 
 static void tell_own_calls(uint64_t bits)
@@ -254,7 +264,8 @@ static void tell_own_calls(uint64_t bits)
 		      stderr);
 		return;
 	}
-	fputs("quipu: a rerun may differ where the program's path depends on what it asked for:", stderr);
+	fputs("quipu: a rerun may differ where the program's path depends on what it asked for:",
+	      stderr);
 	for (size_t i = 0; i < sizeof(own_calls) / sizeof(own_calls[0]); i++)
 		if (bits & own_calls[i].bit) {
 			fprintf(stderr, "%s%s", sep, own_calls[i].what);
@@ -270,7 +281,8 @@ void run_notes(const struct run *run, bool verbose)
 
 	session_facts(run->session, &f);
 	if (WIFSIGNALED(status))
-		fprintf(stderr, "quipu: the program was killed by signal %d (%s); counts are those up to then\n",
+		fprintf(stderr,
+			"quipu: the program was killed by signal %d (%s); counts are those up to then\n",
 			WTERMSIG(status), strsignal(WTERMSIG(status)));
 	if (f.uncounted_threads)
 		fprintf(stderr,
@@ -283,7 +295,8 @@ void run_notes(const struct run *run, bool verbose)
 			"uncounted; the totals are not whole\n",
 			f.foreign_execs);
 	if (f.records_lost || f.bells_lost)
-		fprintf(stderr, "quipu: %llu interrupt records and %u waits were lost; the figures are not exact\n",
+		fprintf(stderr,
+			"quipu: %llu interrupt records and %u waits were lost; the figures are not exact\n",
 			(unsigned long long)f.records_lost, f.bells_lost);
 	if (verbose)
 		tell_own_calls(f.own_calls);

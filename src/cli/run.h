@@ -17,9 +17,10 @@ struct run_options {
 	bool branches;	     /* -b */
 	bool bell;	     /* --no-local: every overflow waits for the machine (testing) */
 	bool timing_full;    /* --timing full */
-	const char *trace;   /* --trace[=F]: calls between driver and firmware; "" for standard error */
-	bool verbose;	     /* -v */
-	int paranoid;	     /* -1 */
+	const char
+		*trace; /* --trace[=F]: calls between driver and firmware; "" for standard error */
+	bool verbose;	/* -v */
+	int paranoid;	/* -1 */
 	void (*task_new)(void *arg, struct quipu_task *);
 	void *task_arg;
 	void (*wake)(void *arg, struct quipu_event *, unsigned bits);

@@ -283,23 +283,12 @@ int cmd_script(int argc, char **argv)
 	optind = 0;
 	while (!r && (c = getopt_long(argc, argv, "i:F:h", longs, NULL)) != -1) {
 		switch (c) {
-		case 'i':
-			path = optarg;
-			break;
-		case 'F':
-			r = choose_fields(&s, optarg);
-			break;
-		case 'n':
-			s.ns = true;
-			break;
-		case 'I': /* nothing is inlined here anyway; scripts for perf say it */
-			break;
-		case 'h':
-			fputs(usage, stdout);
-			return 0;
-		default:
-			fputs(usage, stderr);
-			return 2;
+		case 'i': path = optarg; break;
+		case 'F': r = choose_fields(&s, optarg); break;
+		case 'n': s.ns = true; break;
+		case 'I': /* nothing is inlined here anyway; scripts for perf say it */ break;
+		case 'h': fputs(usage, stdout); return 0;
+		default: fputs(usage, stderr); return 2;
 		}
 	}
 	if (!r && optind < argc)

@@ -23,10 +23,12 @@
 #define MAX_EVENT_ARGS 64u
 #define MAX_RUNS       100000u
 #define MAX_INTERVAL   86400000u /* ms: a day */
-#define DEFAULT_EVENTS "task-clock,context-switches,cpu-migrations,page-faults,cycles,instructions,branches,branch-misses"
-#define DETAIL_1       "L1-dcache-loads,L1-dcache-load-misses,LLC-loads,LLC-load-misses"
-#define DETAIL_2       "L1-icache-loads,L1-icache-load-misses,dTLB-loads,dTLB-load-misses,iTLB-loads,iTLB-load-misses"
-#define DETAIL_3       "L1-dcache-prefetches,L1-dcache-prefetch-misses"
+#define DEFAULT_EVENTS                                                                             \
+	"task-clock,context-switches,cpu-migrations,page-faults,cycles,instructions,branches,branch-misses"
+#define DETAIL_1 "L1-dcache-loads,L1-dcache-load-misses,LLC-loads,LLC-load-misses"
+#define DETAIL_2                                                                                   \
+	"L1-icache-loads,L1-icache-load-misses,dTLB-loads,dTLB-load-misses,iTLB-loads,iTLB-load-misses"
+#define DETAIL_3 "L1-dcache-prefetches,L1-dcache-prefetch-misses"
 
 struct options {
 	struct run_options run;
@@ -121,8 +123,16 @@ static const char usage[] =
 	"      --timing base|full, --trace[=FILE], --paranoid N, -v\n";
 
 enum {
-	OPT_TRACE = 256, OPT_TIMING, OPT_PARANOID, OPT_NO_LOCAL, OPT_APPEND, OPT_PER_CORE, OPT_PER_SOCKET, OPT_PER_THREAD,
-	OPT_NO_MERGE, OPT_NO_BIG_NUM,
+	OPT_TRACE = 256,
+	OPT_TIMING,
+	OPT_PARANOID,
+	OPT_NO_LOCAL,
+	OPT_APPEND,
+	OPT_PER_CORE,
+	OPT_PER_SOCKET,
+	OPT_PER_THREAD,
+	OPT_NO_MERGE,
+	OPT_NO_BIG_NUM,
 };
 
 static const struct option long_options[] = {
@@ -164,7 +174,8 @@ static int parse_unsigned(const char *what, const char *unit, unsigned max, unsi
 	errno = 0;
 	v = strtoul(optarg, &end, 10);
 	if (errno || end == optarg || *end || *optarg == '-' || !v || v > max)
-		return cli_error("%s takes a whole number of %s from 1 to %u, not '%s'", what, unit, max, optarg);
+		return cli_error("%s takes a whole number of %s from 1 to %u, not '%s'", what, unit,
+				 max, optarg);
 	*out = (unsigned)v;
 	return 0;
 }
@@ -183,7 +194,8 @@ static int parse_paranoid(int *out)
 static int set_aggregation(struct options *o, enum stat_aggregation a)
 {
 	if (o->aggregation != STAT_GLOBAL && o->aggregation != a)
-		return cli_error("only one of -A, --per-core, --per-socket and --per-thread can be given");
+		return cli_error(
+			"only one of -A, --per-core, --per-socket and --per-thread can be given");
 	o->aggregation = a;
 	return 0;
 }
@@ -203,9 +215,11 @@ static int parse_run_option(struct run_options *r, int c, const char *text)
 		r->timing_full = optarg[0] == 'f';
 		return 0;
 	case ':':
-		return cli_error("option '%s' needs a value; `quipu stat --help` explains it", text);
+		return cli_error("option '%s' needs a value; `quipu stat --help` explains it",
+				 text);
 	}
-	return cli_error("quipu stat has no option '%s'; `quipu stat --help` shows those it has", text);
+	return cli_error("quipu stat has no option '%s'; `quipu stat --help` shows those it has",
+			 text);
 }
 
 /* @text: the argument that the option came from. */
@@ -214,7 +228,8 @@ static int parse_option(struct options *o, int c, const char *text)
 	switch (c) {
 	case 'e':
 		if (o->nevents == MAX_EVENT_ARGS)
-			return cli_error("more than %u times -e; join events with commas", MAX_EVENT_ARGS);
+			return cli_error("more than %u times -e; join events with commas",
+					 MAX_EVENT_ARGS);
 		o->events[o->nevents++] = optarg;
 		return 0;
 	case 'd': o->detail++; return 0;
@@ -230,7 +245,9 @@ static int parse_option(struct options *o, int c, const char *text)
 	case 'x':
 		o->format = o->format == STAT_JSON ? o->format : STAT_CSV;
 		o->separator = strcmp(optarg, "\\t") ? optarg : "\t";
-		return *optarg ? 0 : cli_error("-x takes what stands between the fields, for example -x ,");
+		return *optarg ? 0
+			       : cli_error(
+					 "-x takes what stands between the fields, for example -x ,");
 	case 'j': o->format = STAT_JSON; return 0;
 	case 'o': o->output = optarg; return 0;
 	case OPT_APPEND: o->append = true; return 0;
@@ -238,8 +255,9 @@ static int parse_option(struct options *o, int c, const char *text)
 	case OPT_NO_BIG_NUM: o->digits = true; return 0;
 	case 'p':
 	case 't':
-		return cli_error("-%c %s: a modelled machine has no process but those it runs; name the program instead", c,
-				 optarg);
+		return cli_error(
+			"-%c %s: a modelled machine has no process but those it runs; name the program instead",
+			c, optarg);
 	case 'h': fputs(usage, stdout); return -1;
 	}
 	return parse_run_option(&o->run, c, text);
@@ -258,7 +276,8 @@ static int check_options(const struct options *o, int left)
 	if (o->runs > 1 && o->interval_ms)
 		return cli_error("-r and -I exclude each other: intervals belong to one run");
 	if (o->runs > 1 && o->aggregation == STAT_THREAD)
-		return cli_error("-r and --per-thread exclude each other: each run has threads of its own");
+		return cli_error(
+			"-r and --per-thread exclude each other: each run has threads of its own");
 	if (per_cpu && !o->system_wide && !o->cpus)
 		return cli_error("-A, --per-core and --per-socket need CPUs: add -a or -C LIST");
 	if (o->aggregation == STAT_THREAD && (o->system_wide || o->cpus))
@@ -274,7 +293,8 @@ static int parse_options(struct options *o, int argc, char **argv)
 	*o = (struct options){.runs = 1, .run.paranoid = -1};
 	optind = 0; /* start over: getopt keeps its place between commands */
 	opterr = 0;
-	while ((c = getopt_long(argc, argv, "+:m:e:dr:I:aC:Aix:jo:L:vhp:t:", long_options, NULL)) != -1) {
+	while ((c = getopt_long(argc, argv, "+:m:e:dr:I:aC:Aix:jo:L:vhp:t:", long_options, NULL)) !=
+	       -1) {
 		char letter[3] = {'-', (char)optopt, '\0'};
 
 		/* A bad letter may stand in the middle of an argument; a bad word is the argument just passed. */
@@ -321,8 +341,9 @@ static int parse_events(struct stat *s)
 		rc = parse_text(s, details[i]);
 	for (size_t i = 0; i < s->list.n && !rc; i++)
 		if (s->list.items[i].has_freq || s->list.items[i].callgraph)
-			rc = cli_error("%s: freq= and call-graph= are for sampling; use `quipu record`",
-				       s->list.items[i].name);
+			rc = cli_error(
+				"%s: freq= and call-graph= are for sampling; use `quipu record`",
+				s->list.items[i].name);
 	if (rc)
 		return rc;
 	s->counters = calloc(s->list.n, sizeof(*s->counters));
@@ -348,9 +369,11 @@ static int choose_cpus(struct stat *s)
 	if (s->options->cpus)
 		n = quipu_cpu_list(s->options->cpus, s->cpus, all);
 	if (n == -EINVAL)
-		return cli_error("-C takes a list of CPUs such as 0-3,8, not '%s'", s->options->cpus);
+		return cli_error("-C takes a list of CPUs such as 0-3,8, not '%s'",
+				 s->options->cpus);
 	if (n <= 0 || s->cpus[n - 1] >= all)
-		return cli_error("-C %s: machine %s has CPUs 0-%u", s->options->cpus, s->run.machine->name, all - 1);
+		return cli_error("-C %s: machine %s has CPUs 0-%u", s->options->cpus,
+				 s->run.machine->name, all - 1);
 	s->ncpus = (size_t)n;
 	return 0;
 }
@@ -384,11 +407,8 @@ static size_t place_of_cpu(struct stat *s, int cpu)
 	case STAT_CORE:
 		snprintf(label, sizeof(label), "S%u-D%u-C%u", c->socket, c->die, c->core);
 		break;
-	case STAT_SOCKET:
-		snprintf(label, sizeof(label), "S%u", c->socket);
-		break;
-	default:
-		return place_of(s, 0, "");
+	case STAT_SOCKET: snprintf(label, sizeof(label), "S%u", c->socket); break;
+	default: return place_of(s, 0, "");
 	}
 	/* The first CPU of the same label names the place. */
 	for (size_t i = 0; i < s->nplaces; i++)
@@ -404,7 +424,8 @@ static size_t place_of_task(struct stat *s, struct quipu_task *task)
 
 	if (s->options->aggregation != STAT_THREAD)
 		return place_of(s, 0, "");
-	snprintf(label, sizeof(label), "%.15s-%d", program ? program + 1 : s->options->argv[0], (int)quipu_task_tid(task));
+	snprintf(label, sizeof(label), "%.15s-%d", program ? program + 1 : s->options->argv[0],
+		 (int)quipu_task_tid(task));
 	return place_of(s, (unsigned)quipu_task_tid(task), label);
 }
 
@@ -435,7 +456,8 @@ static struct quipu_event *leader_event(const struct stat *s, size_t i, const st
 /* Errors of an open after which perf leaves the event out and goes on. */
 static bool leaves_out(int err)
 {
-	return err == -EINVAL || err == -ENOSYS || err == -ENOENT || err == -EOPNOTSUPP || err == -ENXIO;
+	return err == -EINVAL || err == -ENOSYS || err == -ENOENT || err == -EOPNOTSUPP ||
+	       err == -ENXIO;
 }
 
 static int refuse(struct stat *s, size_t i, int err)
@@ -446,8 +468,8 @@ static int refuse(struct stat *s, size_t i, int err)
 	if (!*reason)
 		reason = err == -ENOENT ? "no PMU of this machine has this event" : strerror(-err);
 	if (!leaves_out(err))
-		return cli_error("machine %s cannot count %s: %s (%s)", s->run.machine->name, s->list.items[i].name, reason,
-				 strerrorname_np(-err));
+		return cli_error("machine %s cannot count %s: %s (%s)", s->run.machine->name,
+				 s->list.items[i].name, reason, strerrorname_np(-err));
 	c->refused = STAT_NOT_SUPPORTED;
 	if (!c->reason && asprintf(&c->reason, "%s", reason) < 0)
 		c->reason = NULL;
@@ -455,7 +477,8 @@ static int refuse(struct stat *s, size_t i, int err)
 }
 
 /* What the number of @event is, and let the engine count what it needs. */
-static int require_signal(struct stat *s, struct quipu_event *event, enum quipu_exactness *exactness)
+static int require_signal(struct stat *s, struct quipu_event *event,
+			  enum quipu_exactness *exactness)
 {
 	struct quipu_pmu *pmu = quipu_event_pmu(event);
 	bool filtered = false;
@@ -469,8 +492,8 @@ static int require_signal(struct stat *s, struct quipu_event *event, enum quipu_
 }
 
 /* One open, with what perf tries again: less precise, and without exclude_guest where the PMU cannot exclude. */
-static int try_open(struct stat *s, size_t i, struct quipu_attr attr, pid_t pid, struct quipu_event *group,
-		    struct handle *h)
+static int try_open(struct stat *s, size_t i, struct quipu_attr attr, pid_t pid,
+		    struct quipu_event *group, struct handle *h)
 {
 	int precise = s->list.items[i].precise_max ? 3 : -1, rc;
 	uint32_t size_back;
@@ -480,11 +503,12 @@ static int try_open(struct stat *s, size_t i, struct quipu_attr attr, pid_t pid,
 			attr.flags &= ~QUIPU_ATTR_PRECISE_MASK;
 			attr.flags |= (uint64_t)precise << QUIPU_ATTR_PRECISE_SHIFT;
 		}
-		rc = quipu_event_open(s->run.core, &s->run.caller, &attr, sizeof(attr), pid, h->cpu, group, 0, &size_back,
-				      &h->event);
+		rc = quipu_event_open(s->run.core, &s->run.caller, &attr, sizeof(attr), pid, h->cpu,
+				      group, 0, &size_back, &h->event);
 		if (rc && precise-- > 0)
 			continue;
-		if (rc != -EINVAL || !(attr.flags & (QUIPU_ATTR_EXCLUDE_GUEST | QUIPU_ATTR_EXCLUDE_HOST)))
+		if (rc != -EINVAL ||
+		    !(attr.flags & (QUIPU_ATTR_EXCLUDE_GUEST | QUIPU_ATTR_EXCLUDE_HOST)))
 			return rc;
 		attr.flags &= ~(QUIPU_ATTR_EXCLUDE_GUEST | QUIPU_ATTR_EXCLUDE_HOST);
 	}
@@ -506,7 +530,8 @@ static int open_one(struct stat *s, size_t i, struct handle *h, struct quipu_tas
 		attr.read_format |= PERF_FORMAT_ID | PERF_FORMAT_GROUP;
 	if (!group && !fresh)
 		attr.flags |= QUIPU_ATTR_DISABLED | (task ? QUIPU_ATTR_ENABLE_ON_EXEC : 0);
-	if (task && !s->options->no_inherit && !e->inherit_off && s->options->aggregation != STAT_THREAD)
+	if (task && !s->options->no_inherit && !e->inherit_off &&
+	    s->options->aggregation != STAT_THREAD)
 		attr.flags |= QUIPU_ATTR_INHERIT;
 	rc = try_open(s, i, attr, task ? quipu_task_tid(task) : -1, group, h);
 	return rc ? rc : require_signal(s, h->event, &s->counters[i].exactness);
@@ -515,10 +540,11 @@ static int open_one(struct stat *s, size_t i, struct handle *h, struct quipu_tas
 /* Faults are the kernel's, and a modelled machine has no pages: a 0 there would be no count. */
 static bool is_unmodelled(const struct quipu_attr *a)
 {
-	return a->type == PERF_TYPE_SOFTWARE &&
-	       (a->config == PERF_COUNT_SW_PAGE_FAULTS || a->config == PERF_COUNT_SW_PAGE_FAULTS_MIN ||
-		a->config == PERF_COUNT_SW_PAGE_FAULTS_MAJ || a->config == PERF_COUNT_SW_ALIGNMENT_FAULTS ||
-		a->config == PERF_COUNT_SW_EMULATION_FAULTS);
+	return a->type == PERF_TYPE_SOFTWARE && (a->config == PERF_COUNT_SW_PAGE_FAULTS ||
+						 a->config == PERF_COUNT_SW_PAGE_FAULTS_MIN ||
+						 a->config == PERF_COUNT_SW_PAGE_FAULTS_MAJ ||
+						 a->config == PERF_COUNT_SW_ALIGNMENT_FAULTS ||
+						 a->config == PERF_COUNT_SW_EMULATION_FAULTS);
 }
 
 static int open_on_task(struct stat *s, size_t i, struct quipu_task *task, bool fresh)
@@ -545,7 +571,8 @@ static int open_on_cpus(struct stat *s, size_t i)
 	if (n < 0)
 		rc = n;
 	for (int k = 0; k < n && !rc; k++) {
-		struct handle *h = add_handle(&s->counters[i], place_of_cpu(s, (int)cpus[k]), (int)cpus[k]);
+		struct handle *h =
+			add_handle(&s->counters[i], place_of_cpu(s, (int)cpus[k]), (int)cpus[k]);
 
 		rc = h ? open_one(s, i, h, NULL, false) : -ENOMEM;
 	}
@@ -583,7 +610,8 @@ static int open_counter(struct stat *s, size_t i)
 
 	if (e->leader != i && leader->refused == STAT_NOT_SUPPORTED) {
 		s->counters[i].refused = STAT_NOT_SUPPORTED;
-		return asprintf(&s->counters[i].reason, "the leader of its group, %s, is not supported",
+		return asprintf(&s->counters[i].reason,
+				"the leader of its group, %s, is not supported",
 				s->list.items[e->leader].name) < 0
 			       ? cli_error("out of memory")
 			       : 0;
@@ -591,7 +619,8 @@ static int open_counter(struct stat *s, size_t i)
 	rc = by_cpu(s, e) ? open_on_cpus(s, i) : open_on_task(s, i, s->run.task, false);
 	if (!rc && is_unmodelled(&e->attr)) {
 		s->counters[i].refused = STAT_NOT_MODELLED;
-		s->counters[i].reason = strdup("the engine has no pages and no kernel that would take faults");
+		s->counters[i].reason =
+			strdup("the engine has no pages and no kernel that would take faults");
 	}
 	return rc ? refuse(s, i, rc) : 0;
 }
@@ -606,7 +635,8 @@ static int open_events(struct stat *s)
 		if (s->counters[i].n || s->counters[i].refused != STAT_COUNTED)
 			continue; /* of another group, when one was taken apart */
 		rc = open_counter(s, i);
-		if (!rc && leader != i && s->list.items[leader].weak && s->counters[i].refused == STAT_NOT_SUPPORTED &&
+		if (!rc && leader != i && s->list.items[leader].weak &&
+		    s->counters[i].refused == STAT_NOT_SUPPORTED &&
 		    s->counters[leader].refused != STAT_NOT_SUPPORTED) {
 			break_group(s, leader);
 			i = leader - 1; /* open its events anew, each alone */
@@ -709,7 +739,8 @@ static void fill_row(struct stat *s, size_t first, size_t end, size_t place, str
 {
 	const struct quipu_parsed *e = &s->list.items[first];
 	const struct counter *c = &s->counters[first];
-	bool clock = e->attr.type == PERF_TYPE_SOFTWARE && e->attr.config <= PERF_COUNT_SW_TASK_CLOCK;
+	bool clock =
+		e->attr.type == PERF_TYPE_SOFTWARE && e->attr.config <= PERF_COUNT_SW_TASK_CLOCK;
 
 	*row = (struct stat_row){
 		.where_id = place,
@@ -888,7 +919,8 @@ static int close_output(struct stat *s)
 	if (s->out != stderr)
 		bad = fclose(s->out) || bad;
 	s->out = NULL;
-	return bad ? cli_error("cannot write %s: %s", s->options->output ? s->options->output : "standard error",
+	return bad ? cli_error("cannot write %s: %s",
+			       s->options->output ? s->options->output : "standard error",
 			       strerror(errno))
 		   : 0;
 }
@@ -900,7 +932,8 @@ static int make_title(struct stat *s)
 	FILE *f;
 
 	if (o->cpus)
-		return asprintf(&s->title, "'CPU(s) %s'", o->cpus) < 0 ? cli_error("out of memory") : 0;
+		return asprintf(&s->title, "'CPU(s) %s'", o->cpus) < 0 ? cli_error("out of memory")
+								       : 0;
 	if (o->system_wide)
 		return asprintf(&s->title, "'system wide'") < 0 ? cli_error("out of memory") : 0;
 	f = open_memstream(&s->title, &len);
@@ -929,8 +962,10 @@ static void enable_cpu_events(struct stat *s)
 {
 	for (size_t i = 0; i < s->list.n; i++)
 		for (size_t k = 0; by_cpu(s, &s->list.items[i]) && k < s->counters[i].n; k++)
-			if (s->counters[i].handles[k].event && !leader_event(s, i, &s->counters[i].handles[k]))
-				quipu_event_ioctl(s->counters[i].handles[k].event, PERF_EVENT_IOC_ENABLE, 0);
+			if (s->counters[i].handles[k].event &&
+			    !leader_event(s, i, &s->counters[i].handles[k]))
+				quipu_event_ioctl(s->counters[i].handles[k].event,
+						  PERF_EVENT_IOC_ENABLE, 0);
 }
 
 static void close_run(struct stat *s)
@@ -990,7 +1025,9 @@ static int run_once(struct stat *s, bool last, int *status)
 	}
 	s->open = true;
 	if (s->options->interval_ms)
-		quipu_system_set_interval(s->run.system, s->options->interval_ms * UINT64_C(1000000), print_interval, s);
+		quipu_system_set_interval(s->run.system,
+					  s->options->interval_ms * UINT64_C(1000000),
+					  print_interval, s);
 	enable_cpu_events(s);
 	*status = run_go(&s->run, &interrupted);
 	finish(s, last || interrupted);

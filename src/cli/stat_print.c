@@ -37,21 +37,26 @@ static const struct ratio {
 	double factor;
 	const char *format, *unit;
 } ratios[] = {
-	{PERF_TYPE_HARDWARE, PERF_COUNT_HW_INSTRUCTIONS, PERF_TYPE_HARDWARE, PERF_COUNT_HW_CPU_CYCLES, 1, "%7.2f ",
-	 "insn per cycle"},
-	{PERF_TYPE_HARDWARE, PERF_COUNT_HW_BRANCH_MISSES, PERF_TYPE_HARDWARE, PERF_COUNT_HW_BRANCH_INSTRUCTIONS, 100,
-	 "%7.2f%%", "of all branches"},
-	{PERF_TYPE_HARDWARE, PERF_COUNT_HW_CACHE_MISSES, PERF_TYPE_HARDWARE, PERF_COUNT_HW_CACHE_REFERENCES, 100,
-	 "%8.3f %%", "of all cache refs"},
-	{PERF_TYPE_HARDWARE, PERF_COUNT_HW_STALLED_CYCLES_FRONTEND, PERF_TYPE_HARDWARE, PERF_COUNT_HW_CPU_CYCLES, 100,
-	 "%7.2f%%", "frontend cycles idle"},
-	{PERF_TYPE_HARDWARE, PERF_COUNT_HW_STALLED_CYCLES_BACKEND, PERF_TYPE_HARDWARE, PERF_COUNT_HW_CPU_CYCLES, 100,
-	 "%7.2f%%", "backend cycles idle"},
-	{PERF_TYPE_HW_CACHE, 0x10000, PERF_TYPE_HW_CACHE, 0, 100, "%7.2f%%", "of all L1-dcache accesses"},
-	{PERF_TYPE_HW_CACHE, 0x10001, PERF_TYPE_HW_CACHE, 1, 100, "%7.2f%%", "of all L1-icache accesses"},
-	{PERF_TYPE_HW_CACHE, 0x10002, PERF_TYPE_HW_CACHE, 2, 100, "%7.2f%%", "of all LL-cache accesses"},
-	{PERF_TYPE_HW_CACHE, 0x10003, PERF_TYPE_HW_CACHE, 3, 100, "%7.2f%%", "of all dTLB cache accesses"},
-	{PERF_TYPE_HW_CACHE, 0x10004, PERF_TYPE_HW_CACHE, 4, 100, "%7.2f%%", "of all iTLB cache accesses"},
+	{PERF_TYPE_HARDWARE, PERF_COUNT_HW_INSTRUCTIONS, PERF_TYPE_HARDWARE,
+	 PERF_COUNT_HW_CPU_CYCLES, 1, "%7.2f ", "insn per cycle"},
+	{PERF_TYPE_HARDWARE, PERF_COUNT_HW_BRANCH_MISSES, PERF_TYPE_HARDWARE,
+	 PERF_COUNT_HW_BRANCH_INSTRUCTIONS, 100, "%7.2f%%", "of all branches"},
+	{PERF_TYPE_HARDWARE, PERF_COUNT_HW_CACHE_MISSES, PERF_TYPE_HARDWARE,
+	 PERF_COUNT_HW_CACHE_REFERENCES, 100, "%8.3f %%", "of all cache refs"},
+	{PERF_TYPE_HARDWARE, PERF_COUNT_HW_STALLED_CYCLES_FRONTEND, PERF_TYPE_HARDWARE,
+	 PERF_COUNT_HW_CPU_CYCLES, 100, "%7.2f%%", "frontend cycles idle"},
+	{PERF_TYPE_HARDWARE, PERF_COUNT_HW_STALLED_CYCLES_BACKEND, PERF_TYPE_HARDWARE,
+	 PERF_COUNT_HW_CPU_CYCLES, 100, "%7.2f%%", "backend cycles idle"},
+	{PERF_TYPE_HW_CACHE, 0x10000, PERF_TYPE_HW_CACHE, 0, 100, "%7.2f%%",
+	 "of all L1-dcache accesses"},
+	{PERF_TYPE_HW_CACHE, 0x10001, PERF_TYPE_HW_CACHE, 1, 100, "%7.2f%%",
+	 "of all L1-icache accesses"},
+	{PERF_TYPE_HW_CACHE, 0x10002, PERF_TYPE_HW_CACHE, 2, 100, "%7.2f%%",
+	 "of all LL-cache accesses"},
+	{PERF_TYPE_HW_CACHE, 0x10003, PERF_TYPE_HW_CACHE, 3, 100, "%7.2f%%",
+	 "of all dTLB cache accesses"},
+	{PERF_TYPE_HW_CACHE, 0x10004, PERF_TYPE_HW_CACHE, 4, 100, "%7.2f%%",
+	 "of all iTLB cache accesses"},
 };
 #define RATIOS (sizeof(ratios) / sizeof(*ratios))
 
@@ -104,7 +109,8 @@ static struct metric per_second(const struct stat_row *r, const struct place *p)
 	return m;
 }
 
-static struct metric derive(const struct stat_sheet *s, const struct stat_row *r, const struct place *p)
+static struct metric derive(const struct stat_sheet *s, const struct stat_row *r,
+			    const struct place *p)
 {
 	if (r->state != STAT_COUNTED || !p)
 		return (struct metric){0};
@@ -125,7 +131,8 @@ static struct metric derive(const struct stat_sheet *s, const struct stat_row *r
 			continue;
 		if (!base)
 			return (struct metric){0};
-		return (struct metric){ratios[k].format, ratios[k].unit, ratios[k].factor * r->value / base, ""};
+		return (struct metric){ratios[k].format, ratios[k].unit,
+				       ratios[k].factor * r->value / base, ""};
 	}
 	return p->nsecs && !*r->unit ? per_second(r, p) : (struct metric){0};
 }
@@ -173,7 +180,8 @@ static const char *class_name(const struct stat_row *r)
 }
 
 /* A value as perf prints it: two decimals where the event has a scale. */
-static void format_value(char *buf, size_t len, const struct stat_row *r, double value, bool grouped)
+static void format_value(char *buf, size_t len, const struct stat_row *r, double value,
+			 bool grouped)
 {
 	int decimals = floor(r->scale) != r->scale ? 2 : 0;
 
@@ -183,14 +191,18 @@ static void format_value(char *buf, size_t len, const struct stat_row *r, double
 /* Bytes of the UTF-8 character at @p; 0 when it is none (a lone or truncated byte). */
 static size_t utf8_length(const unsigned char *p)
 {
-	size_t n = *p < 0x80 ? 1 : *p >= 0xc2 && *p < 0xe0 ? 2 : *p >= 0xe0 && *p < 0xf0 ? 3 : *p >= 0xf0 && *p < 0xf5 ? 4 : 0;
+	size_t n = *p < 0x80		     ? 1
+		   : *p >= 0xc2 && *p < 0xe0 ? 2
+		   : *p >= 0xe0 && *p < 0xf0 ? 3
+		   : *p >= 0xf0 && *p < 0xf5 ? 4
+					     : 0;
 
 	for (size_t i = 1; i < n; i++)
 		if ((p[i] & 0xc0) != 0x80)
 			return 0;
 	/* overlong forms, surrogates, past the last code point */
-	if ((*p == 0xe0 && p[1] < 0xa0) || (*p == 0xed && p[1] > 0x9f) || (*p == 0xf0 && p[1] < 0x90) ||
-	    (*p == 0xf4 && p[1] > 0x8f))
+	if ((*p == 0xe0 && p[1] < 0xa0) || (*p == 0xed && p[1] > 0x9f) ||
+	    (*p == 0xf0 && p[1] < 0x90) || (*p == 0xf4 && p[1] > 0x8f))
 		return 0;
 	return n;
 }
@@ -247,20 +259,11 @@ static void add_where(struct line *l, const struct stat_sheet *s, const struct s
 	if (s->interval)
 		add(l, "%16.9f ", s->at);
 	switch (s->aggregation) {
-	case STAT_GLOBAL:
-		return;
-	case STAT_CPU:
-		add(l, "%-7s", r->where);
-		return;
-	case STAT_CORE:
-		add(l, "%-10s %9u ", r->where, r->units);
-		return;
-	case STAT_SOCKET:
-		add(l, "%-5s %5u ", r->where, r->units);
-		return;
-	case STAT_THREAD:
-		add(l, "%20s ", r->where);
-		return;
+	case STAT_GLOBAL: return;
+	case STAT_CPU: add(l, "%-7s", r->where); return;
+	case STAT_CORE: add(l, "%-10s %9u ", r->where, r->units); return;
+	case STAT_SOCKET: add(l, "%-5s %5u ", r->where, r->units); return;
+	case STAT_THREAD: add(l, "%20s ", r->where); return;
 	}
 }
 
@@ -281,7 +284,8 @@ static void add_metric(struct line *l, const struct metric *m)
 	add(l, "%-*s", METRIC_WIDTH, part.text);
 }
 
-static void text_row(FILE *f, const struct stat_sheet *s, const struct stat_row *r, const struct place *p, int unit_width)
+static void text_row(FILE *f, const struct stat_sheet *s, const struct stat_row *r,
+		     const struct place *p, int unit_width)
 {
 	struct metric m = derive(s, r, p);
 	struct line l = {0};
@@ -292,8 +296,8 @@ static void text_row(FILE *f, const struct stat_sheet *s, const struct stat_row 
 		format_value(value, sizeof(value), r, r->value, !s->digits);
 	else
 		snprintf(value, sizeof(value), "%s", state_text(r->state));
-	add(&l, "%18s %-*s %-*s %-*s", value, unit_width, r->state == STAT_COUNTED ? r->unit : "", NAME_WIDTH, r->name,
-	    CLASS_WIDTH, class_name(r));
+	add(&l, "%18s %-*s %-*s %-*s", value, unit_width, r->state == STAT_COUNTED ? r->unit : "",
+	    NAME_WIDTH, r->name, CLASS_WIDTH, class_name(r));
 	if (r->reason)
 		add(&l, " # %s", r->reason);
 	else if (r->state == STAT_COUNTED && (m.format || !r->remark))
@@ -323,12 +327,13 @@ static void text_foot(FILE *f, const struct stat_sheet *s)
 	int pad = 5 + NAME_WIDTH - (int)strlen(" seconds time elapsed");
 
 	if (s->runs > 1)
-		fprintf(f, "\n %17.9f +- %.9f seconds time elapsed  ( +-%6.2f%% )  modelled\n", s->elapsed,
-			s->elapsed_deviation, s->elapsed ? 100 * s->elapsed_deviation / s->elapsed : 0);
+		fprintf(f, "\n %17.9f +- %.9f seconds time elapsed  ( +-%6.2f%% )  modelled\n",
+			s->elapsed, s->elapsed_deviation,
+			s->elapsed ? 100 * s->elapsed_deviation / s->elapsed : 0);
 	else
 		fprintf(f, "\n %17.9f seconds time elapsed%*s modelled\n", s->elapsed, pad + 1, "");
-	fprintf(f, " %17.9f seconds on this host%*s host      # %.3f user, %.3f sys\n\n", s->host_elapsed, pad + 1, "",
-		s->host_user, s->host_system);
+	fprintf(f, " %17.9f seconds on this host%*s host      # %.3f user, %.3f sys\n\n",
+		s->host_elapsed, pad + 1, "", s->host_user, s->host_system);
 }
 
 static void print_text(FILE *f, const struct stat_sheet *s, const struct place *places, bool first)
@@ -341,10 +346,11 @@ static void print_text(FILE *f, const struct stat_sheet *s, const struct place *
 	if (!s->interval)
 		text_title(f, s);
 	else if (first)
-		fprintf(f, "#           time%s             counts %*s events\n", s->aggregation == STAT_GLOBAL ? "" : " where",
-			unit_width, "unit");
+		fprintf(f, "#           time%s             counts %*s events\n",
+			s->aggregation == STAT_GLOBAL ? "" : " where", unit_width, "unit");
 	for (size_t i = 0; i < s->n; i++)
-		text_row(f, s, &s->rows[i], places ? &places[s->rows[i].where_id] : NULL, unit_width);
+		text_row(f, s, &s->rows[i], places ? &places[s->rows[i].where_id] : NULL,
+			 unit_width);
 	if (!s->interval)
 		text_foot(f, s);
 }
@@ -363,7 +369,8 @@ static void csv_where(FILE *f, const struct stat_sheet *s, const struct stat_row
 }
 
 /* perf's fields in its order; then what the number is, and the truth beside an estimate. */
-static void csv_row(FILE *f, const struct stat_sheet *s, const struct stat_row *r, const struct place *p)
+static void csv_row(FILE *f, const struct stat_sheet *s, const struct stat_row *r,
+		    const struct place *p)
 {
 	struct metric m = derive(s, r, p);
 	const char *sep = s->separator;
@@ -377,7 +384,8 @@ static void csv_row(FILE *f, const struct stat_sheet *s, const struct stat_row *
 		fprintf(f, "%.2f%%%s", r->deviation, sep);
 	fprintf(f, "%llu%s%.2f%s", (unsigned long long)r->running, sep, percent_running(r), sep);
 	if (m.format)
-		fprintf(f, "%.*f%s%s", strstr(m.format, ".2f") ? 2 : 3, m.value, sep, metric_unit(&m));
+		fprintf(f, "%.*f%s%s", strstr(m.format, ".2f") ? 2 : 3, m.value, sep,
+			metric_unit(&m));
 	else
 		fputs(sep, f);
 	fprintf(f, "%s%s", sep, r->state == STAT_COUNTED ? class_name(r) : "");
@@ -392,8 +400,10 @@ static void csv_row(FILE *f, const struct stat_sheet *s, const struct stat_row *
 
 static void json_where(FILE *f, const struct stat_sheet *s, const struct stat_row *r)
 {
-	static const char *const keys[] = {
-		[STAT_CPU] = "cpu", [STAT_CORE] = "core", [STAT_SOCKET] = "socket", [STAT_THREAD] = "thread"};
+	static const char *const keys[] = {[STAT_CPU] = "cpu",
+					   [STAT_CORE] = "core",
+					   [STAT_SOCKET] = "socket",
+					   [STAT_THREAD] = "thread"};
 
 	if (s->interval)
 		fprintf(f, "\"interval\" : %.9f, ", s->at);
@@ -406,7 +416,8 @@ static void json_where(FILE *f, const struct stat_sheet *s, const struct stat_ro
 	fputs(", ", f);
 }
 
-static void json_row(FILE *f, const struct stat_sheet *s, const struct stat_row *r, const struct place *p)
+static void json_row(FILE *f, const struct stat_sheet *s, const struct stat_row *r,
+		     const struct place *p)
 {
 	struct metric m = derive(s, r, p);
 
@@ -422,11 +433,13 @@ static void json_row(FILE *f, const struct stat_sheet *s, const struct stat_row 
 	json_string(f, r->name);
 	if (s->runs > 1)
 		fprintf(f, ", \"variance\" : %.2f", r->deviation);
-	fprintf(f, ", \"event-runtime\" : %llu, \"pcnt-running\" : %.2f, \"metric-value\" : %f, \"metric-unit\" : ",
+	fprintf(f,
+		", \"event-runtime\" : %llu, \"pcnt-running\" : %.2f, \"metric-value\" : %f, \"metric-unit\" : ",
 		(unsigned long long)r->running, percent_running(r), m.format ? m.value : 0.0);
 	json_string(f, m.format ? metric_unit(&m) : "");
 	fprintf(f, ", \"class\" : \"%s\"",
-		r->state == STAT_COUNTED || shows_truth(r) ? quipu_exactness_name(r->exactness) : "none");
+		r->state == STAT_COUNTED || shows_truth(r) ? quipu_exactness_name(r->exactness)
+							   : "none");
 	if (multiplexed(r))
 		fputs(", \"estimate\" : true", f);
 	if (shows_truth(r))

@@ -18,9 +18,11 @@
 
 #include "client/gate_impl.h"
 
-#define PAGE	 4096u
-#define GRACE_NS UINT64_C(200000000) /* a client that reads after its program's end sees the program's time alone */
-#define IOC_NR(cmd) ((cmd) & 0xff)
+#define PAGE 4096u
+#define GRACE_NS                                                                                   \
+	UINT64_C(                                                                                  \
+		200000000) /* a client that reads after its program's end sees the program's time alone */
+#define IOC_NR(cmd) ((cmd)&0xff)
 enum { NR_DISABLE = 1, NR_SET_OUTPUT = 5, NR_ID = 7 };
 
 /* ---- the machine's time ---- */
@@ -260,8 +262,11 @@ static int refuse_signal(struct gate *g, quipu_signal signal)
 {
 	char buf[32];
 
-	quipu_core_reason(g->core, "a program that runs already does not count %s: what is counted is fixed when a program "
-			  "starts; start it again, with this event open", quipu_signal_name(signal, buf, sizeof(buf)));
+	quipu_core_reason(
+		g->core,
+		"a program that runs already does not count %s: what is counted is fixed when a program "
+		"starts; start it again, with this event open",
+		quipu_signal_name(signal, buf, sizeof(buf)));
 	return -EOPNOTSUPP;
 }
 
@@ -278,7 +283,9 @@ static int require(struct gate *g, struct quipu_event *e)
 	if (signal == QUIPU_SIGNAL_NONE || !session_counts(quipu_system_machine(g->system), signal))
 		return 0;
 	if (session_require(g->session, signal)) {
-		quipu_core_reason(g->core, "too many different events in one session: the engine has no counter left for this one");
+		quipu_core_reason(
+			g->core,
+			"too many different events in one session: the engine has no counter left for this one");
 		return -EOPNOTSUPP;
 	}
 	if ((!task || tasks_is_guest(g, task)) && session_lacks(g->session, signal))
@@ -345,7 +352,8 @@ static int adopt_event(struct gate *g, struct quipu_event *event, struct gate_ev
 	return fd;
 }
 
-static void ask_open(struct gate *g, struct client *c, const struct gate_request *q, size_t payload, struct answer *a)
+static void ask_open(struct gate *g, struct client *c, const struct gate_request *q, size_t payload,
+		     struct answer *a)
 {
 	struct quipu_caller who = c->who;
 	struct quipu_event *group = NULL, *event;
@@ -361,8 +369,9 @@ static void ask_open(struct gate *g, struct client *c, const struct gate_request
 	catch_up(g, group && group != QUIPU_EVENT_FOREIGN ? group : NULL, false);
 	if (pid != -1 && !(q->args[3] & PERF_FLAG_PID_CGROUP))
 		tasks_find(g, pid ? pid : who.tid);
-	rc = quipu_event_open(g->core, &who, payload ? g->payload : NULL, payload, pid, (int)q->args[1], group,
-			      (unsigned long)q->args[3], &a->reply.size_back, &event);
+	rc = quipu_event_open(g->core, &who, payload ? g->payload : NULL, payload, pid,
+			      (int)q->args[1], group, (unsigned long)q->args[3],
+			      &a->reply.size_back, &event);
 	if (rc) {
 		a->reply.result = rc;
 		return;
@@ -377,7 +386,8 @@ static void ask_open(struct gate *g, struct client *c, const struct gate_request
 	}
 	if (!quipu_event_task(event))
 		sync_cpu(g, event);
-	if (quipu_event_task(event) && !(quipu_event_attr(event)->flags & QUIPU_ATTR_ENABLE_ON_EXEC))
+	if (quipu_event_task(event) &&
+	    !(quipu_event_attr(event)->flags & QUIPU_ATTR_ENABLE_ON_EXEC))
 		tasks_count(g, quipu_task_tid(quipu_event_task(event)));
 	if (q->args[3] & PERF_FLAG_FD_OUTPUT && leader)
 		take_ring(g, e, leader->ring);
@@ -388,7 +398,8 @@ static void ask_open(struct gate *g, struct client *c, const struct gate_request
 
 /* ---- the rest ---- */
 
-static void ask_hello(struct gate *g, struct client *c, const struct gate_request *q, struct answer *a)
+static void ask_hello(struct gate *g, struct client *c, const struct gate_request *q,
+		      struct answer *a)
 {
 	if (q->args[0] != GATE_VERSION) {
 		a->reply.result = -EPROTO;
@@ -399,7 +410,8 @@ static void ask_hello(struct gate *g, struct client *c, const struct gate_reques
 	a->reply.values[0] = g->ncpus;
 }
 
-static void ask_read(struct gate *g, struct gate_event *e, const struct gate_request *q, struct answer *a)
+static void ask_read(struct gate *g, struct gate_event *e, const struct gate_request *q,
+		     struct answer *a)
 {
 	uint64_t length = q->args[0] < GATE_READ ? q->args[0] : GATE_READ;
 	ssize_t n;
@@ -410,8 +422,8 @@ static void ask_read(struct gate *g, struct gate_event *e, const struct gate_req
 	if (n <= 0)
 		return;
 	a->reply.length = (uint32_t)n;
-	if (!(quipu_event_attr(e->event)->read_format & PERF_FORMAT_GROUP) && (size_t)n <= 8 * BOARD_WORDS &&
-	    stands(g, e->event))
+	if (!(quipu_event_attr(e->event)->read_format & PERF_FORMAT_GROUP) &&
+	    (size_t)n <= 8 * BOARD_WORDS && stands(g, e->event))
 		write_cell(g, e, g->answer, (size_t)n);
 }
 
@@ -428,7 +440,8 @@ static int set_output(struct gate *g, struct gate_event *e, uint64_t id)
 	return rc;
 }
 
-static void ask_ioctl(struct gate *g, struct gate_event *e, const struct gate_request *q, struct answer *a)
+static void ask_ioctl(struct gate *g, struct gate_event *e, const struct gate_request *q,
+		      struct answer *a)
 {
 	unsigned long cmd = (unsigned long)q->args[0];
 
@@ -457,7 +470,8 @@ static struct ring_memory *make_ring(size_t bytes, int *err)
 		return NULL;
 	}
 	r->mem = MAP_FAILED;
-	if (!ftruncate(r->fd, (off_t)bytes) && !fcntl(r->fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW))
+	if (!ftruncate(r->fd, (off_t)bytes) &&
+	    !fcntl(r->fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW))
 		r->mem = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, r->fd, 0);
 	if (r->mem != MAP_FAILED)
 		return r;
@@ -494,7 +508,8 @@ static bool forget_map(struct client *c, uint64_t id)
 	return false;
 }
 
-static int map_event(struct gate *g, struct client *c, struct gate_event *e, uint64_t bytes, bool writable)
+static int map_event(struct gate *g, struct client *c, struct gate_event *e, uint64_t bytes,
+		     bool writable)
 {
 	struct ring_memory *r = e->ring;
 	struct rlimit limit;
@@ -525,8 +540,8 @@ static int map_event(struct gate *g, struct client *c, struct gate_event *e, uin
 	return 0;
 }
 
-static void ask_mmap(struct gate *g, struct client *c, struct gate_event *e, const struct gate_request *q,
-		     struct answer *a)
+static void ask_mmap(struct gate *g, struct client *c, struct gate_event *e,
+		     const struct gate_request *q, struct answer *a)
 {
 	catch_up(g, e->event, false);
 	a->reply.result = q->args[2] ? -EINVAL : map_event(g, c, e, q->args[0], q->args[1]);
@@ -534,7 +549,8 @@ static void ask_mmap(struct gate *g, struct client *c, struct gate_event *e, con
 		a->fd = e->ring->fd;
 }
 
-static void ask_munmap(struct gate *g, struct client *c, const struct gate_request *q, struct answer *a)
+static void ask_munmap(struct gate *g, struct client *c, const struct gate_request *q,
+		       struct answer *a)
 {
 	struct gate_event *e = gate_find(g, q->event);
 
@@ -605,7 +621,9 @@ static void ask_exec(struct gate *g, struct client *c, size_t payload, struct an
 		a->reply.result = -EINVAL;
 		return;
 	}
-	rc = tasks_is_workload(g, c->who.pid) ? session_command(g->session, path, argv0, &words, &nwords, &err) : -ENOEXEC;
+	rc = tasks_is_workload(g, c->who.pid)
+		     ? session_command(g->session, path, argv0, &words, &nwords, &err)
+		     : -ENOEXEC;
 	if (!rc) {
 		a->reply.result = put_command(g, a, words, nwords);
 		free(words[2]);
@@ -613,7 +631,8 @@ static void ask_exec(struct gate *g, struct client *c, size_t payload, struct an
 		return;
 	}
 	c->execing = rc == -ENOEXEC;
-	snprintf(c->comm, sizeof(c->comm), "%.15s", strrchr(path, '/') ? strrchr(path, '/') + 1 : path);
+	snprintf(c->comm, sizeof(c->comm), "%.15s",
+		 strrchr(path, '/') ? strrchr(path, '/') + 1 : path);
 	a->reply.result = rc == -ENOEXEC ? 0 : rc;
 	if (!c->execing)
 		snprintf(c->reason, sizeof(c->reason), "%s", err.text);
@@ -622,7 +641,9 @@ static void ask_exec(struct gate *g, struct client *c, size_t payload, struct an
 /* A thread of the host has a new name. */
 static void ask_comm(struct gate *g, struct client *c, const struct gate_request *q, size_t payload)
 {
-	struct quipu_task *task = is_thread_of((pid_t)q->tid, c->who.pid) ? quipu_task_find(g->core, (pid_t)q->tid) : NULL;
+	struct quipu_task *task = is_thread_of((pid_t)q->tid, c->who.pid)
+					  ? quipu_task_find(g->core, (pid_t)q->tid)
+					  : NULL;
 	char comm[16] = "";
 
 	memcpy(comm, g->payload, payload < 15 ? payload : 15);
@@ -633,7 +654,8 @@ static void ask_comm(struct gate *g, struct client *c, const struct gate_request
 
 /* ---- who asks what ---- */
 
-static void ask_of_event(struct gate *g, struct client *c, const struct gate_request *q, struct answer *a)
+static void ask_of_event(struct gate *g, struct client *c, const struct gate_request *q,
+			 struct answer *a)
 {
 	struct gate_event *e = gate_find(g, q->event);
 
@@ -646,23 +668,15 @@ static void ask_of_event(struct gate *g, struct client *c, const struct gate_req
 		a->reply.values[0] = e->id;
 		a->reply.values[1] = e->cell;
 		break;
-	case GATE_READ_EVENT:
-		ask_read(g, e, q, a);
-		break;
-	case GATE_IOCTL:
-		ask_ioctl(g, e, q, a);
-		break;
-	case GATE_MMAP:
-		ask_mmap(g, c, e, q, a);
-		break;
+	case GATE_READ_EVENT: ask_read(g, e, q, a); break;
+	case GATE_IOCTL: ask_ioctl(g, e, q, a); break;
+	case GATE_MMAP: ask_mmap(g, c, e, q, a); break;
 	case GATE_ASYNC:
 		e->async = q->args[0];
 		quipu_event_set_async(e->event, e->async);
 		session_sync(g->session);
 		break;
-	case GATE_POLL:
-		a->reply.result = quipu_event_poll(e->event);
-		break;
+	case GATE_POLL: a->reply.result = quipu_event_poll(e->event); break;
 	}
 }
 
@@ -670,64 +684,53 @@ static void ask_of_event(struct gate *g, struct client *c, const struct gate_req
 static void remember_reason(struct gate *g, struct client *c, uint32_t op, int err)
 {
 	static const char *const names[GATE_OPS] = {
-		[GATE_OPEN] = "perf_event_open", [GATE_READ_EVENT] = "read", [GATE_IOCTL] = "ioctl", [GATE_MMAP] = "mmap",
-		[GATE_MUNMAP] = "munmap", [GATE_PRCTL] = "prctl",
+		[GATE_OPEN] = "perf_event_open", [GATE_READ_EVENT] = "read",
+		[GATE_IOCTL] = "ioctl",		 [GATE_MMAP] = "mmap",
+		[GATE_MUNMAP] = "munmap",	 [GATE_PRCTL] = "prctl",
 	};
 	const char *why = quipu_core_last_reason(g->core);
 
 	snprintf(c->reason, sizeof(c->reason), "%s", why);
 	if (g->config.verbose && op < GATE_OPS && names[op])
-		fprintf(stderr, "quipu: %s of process %d: %s%s%s\n", names[op], (int)c->who.pid, strerrorname_np(err),
-			*why ? ": " : "", why);
+		fprintf(stderr, "quipu: %s of process %d: %s%s%s\n", names[op], (int)c->who.pid,
+			strerrorname_np(err), *why ? ": " : "", why);
 }
 
 /* Requests after which what the board says still stands. */
 static bool changes_nothing(uint32_t op)
 {
-	return op == GATE_HELLO || op == GATE_LOOKUP || op == GATE_READ_EVENT || op == GATE_REASON || op == GATE_POLL;
+	return op == GATE_HELLO || op == GATE_LOOKUP || op == GATE_READ_EVENT ||
+	       op == GATE_REASON || op == GATE_POLL;
 }
 
-void ask(struct gate *g, struct client *c, const struct gate_request *q, size_t payload, struct answer *a)
+void ask(struct gate *g, struct client *c, const struct gate_request *q, size_t payload,
+	 struct answer *a)
 {
 	if (!changes_nothing(q->op))
 		gate_changed(g);
 	switch (q->op) {
-	case GATE_HELLO:
-		ask_hello(g, c, q, a);
-		break;
-	case GATE_OPEN:
-		ask_open(g, c, q, payload, a);
-		break;
+	case GATE_HELLO: ask_hello(g, c, q, a); break;
+	case GATE_OPEN: ask_open(g, c, q, payload, a); break;
 	case GATE_LOOKUP:
 	case GATE_READ_EVENT:
 	case GATE_IOCTL:
 	case GATE_MMAP:
 	case GATE_ASYNC:
-	case GATE_POLL:
-		ask_of_event(g, c, q, a);
-		break;
-	case GATE_MUNMAP:
-		ask_munmap(g, c, q, a);
-		break;
+	case GATE_POLL: ask_of_event(g, c, q, a); break;
+	case GATE_MUNMAP: ask_munmap(g, c, q, a); break;
 	case GATE_PRCTL:
 		catch_up(g, NULL, !q->args[0]);
-		quipu_core_prctl(g->core, is_thread_of((pid_t)q->tid, c->who.pid) ? (pid_t)q->tid : c->who.pid, q->args[0]);
+		quipu_core_prctl(g->core,
+				 is_thread_of((pid_t)q->tid, c->who.pid) ? (pid_t)q->tid
+									 : c->who.pid,
+				 q->args[0]);
 		session_sync(g->session);
 		break;
-	case GATE_COMM:
-		ask_comm(g, c, q, payload);
-		break;
-	case GATE_EXEC:
-		ask_exec(g, c, payload, a);
-		return;
-	case GATE_EXEC_FAILED:
-		c->execing = false;
-		break;
-	case GATE_REASON:
-		ask_reason(g, c, a);
-		return;
-	default:
-		a->reply.result = -ENOSYS;
+	case GATE_COMM: ask_comm(g, c, q, payload); break;
+	case GATE_EXEC: ask_exec(g, c, payload, a); return;
+	case GATE_EXEC_FAILED: c->execing = false; break;
+	case GATE_REASON: ask_reason(g, c, a); return;
+	default: a->reply.result = -ENOSYS;
 	}
 	if (a->reply.result < 0)
 		remember_reason(g, c, q->op, (int)-a->reply.result);

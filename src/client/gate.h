@@ -23,8 +23,8 @@ struct gate_config {
 	 */
 	const char *const *taken_back;
 	char *const *environment; /* as it was when the command started */
-	bool in_user_namespace;	  /* capabilities inside it say nothing: only the machine's root has them */
-	bool root;		  /* the user who started the machine */
+	bool in_user_namespace; /* capabilities inside it say nothing: only the machine's root has them */
+	bool root;		/* the user who started the machine */
 	bool verbose;
 	bool engine; /* every program of the machine's instruction set runs under the engine, clients too */
 };

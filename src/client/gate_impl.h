@@ -9,7 +9,14 @@
 #include "client/protocol.h"
 
 /* What the event loop waits on. */
-enum source_kind { SOURCE_LISTENER, SOURCE_BELL, SOURCE_CHILDREN, SOURCE_CLIENT, SOURCE_EVENT, SOURCE_TASK };
+enum source_kind {
+	SOURCE_LISTENER,
+	SOURCE_BELL,
+	SOURCE_CHILDREN,
+	SOURCE_CLIENT,
+	SOURCE_EVENT,
+	SOURCE_TASK
+};
 
 struct source {
 	enum source_kind kind;
@@ -36,8 +43,8 @@ struct gate_event {
 	struct ring_memory *ring;
 	unsigned maps;
 	bool async, closed;
-	bool hangs_up; /* its task has ended, the process is about to */
-	pid_t pid;     /* of its task, 0 */
+	bool hangs_up;		  /* its task has ended, the process is about to */
+	pid_t pid;		  /* of its task, 0 */
 	struct gate_event *chain; /* of the table by id */
 };
 
@@ -51,7 +58,7 @@ struct client {
 	struct source source;
 	struct quipu_caller who;
 	bool hello;
-	bool execing; /* announced the exec of a program that runs natively, */
+	bool execing;  /* announced the exec of a program that runs natively, */
 	char comm[16]; /* called so */
 	struct client_map *maps;
 	size_t nmaps;
@@ -65,8 +72,8 @@ struct client {
 struct host_task {
 	struct source source; /* its pidfd */
 	pid_t tid, tgid;
-	int cpu;      /* the modelled CPU on which its host time counts, -1: it does not count */
-	uint64_t ran; /* ns of host CPU time that have been counted */
+	int cpu;	/* the modelled CPU on which its host time counts, -1: it does not count */
+	uint64_t ran;	/* ns of host CPU time that have been counted */
 	unsigned scans; /* looks at its mappings that are still to come, after an exec */
 	uint64_t seen[HOST_MAPS]; /* start addresses of those that have been told */
 	unsigned nseen;
@@ -90,8 +97,9 @@ struct gate {
 	struct board *board;
 	int board_fd;
 	unsigned free_cell; /* where to look for a free one */
-	uint64_t follow_from; /* ns of the host's clock from which an idle machine's time follows it */
-	bool watched; /* a client has looked at the clock since there are events */
+	uint64_t
+		follow_from; /* ns of the host's clock from which an idle machine's time follows it */
+	bool watched;	     /* a client has looked at the clock since there are events */
 	size_t nevents;
 	uint8_t *payload; /* GATE_PAYLOAD, of the request */
 	uint8_t *answer;  /* GATE_PAYLOAD, of the reply */
@@ -116,7 +124,8 @@ uint64_t gate_host_ns(void);
 void gate_hang_up(struct gate *, pid_t pid);
 
 /* ask.c */
-void ask(struct gate *, struct client *, const struct gate_request *, size_t payload, struct answer *);
+void ask(struct gate *, struct client *, const struct gate_request *, size_t payload,
+	 struct answer *);
 void ask_event_hung_up(struct gate *, struct gate_event *);
 void ask_exec_done(struct gate *, struct client *);
 void ask_client_left(struct gate *, struct client *);

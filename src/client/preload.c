@@ -53,13 +53,14 @@ REAL(ssize_t, readv, (int fd, const struct iovec *v, int n), (fd, v, n))
 REAL(int, close, (int fd), (fd))
 REAL(int, dup2, (int a, int b), (a, b))
 REAL(int, dup3, (int a, int b, int f), (a, b, f))
-REAL(int, poll, (struct pollfd *p, nfds_t n, int t), (p, n, t))
-REAL(int, ppoll, (struct pollfd *p, nfds_t n, const struct timespec *t, const sigset_t *s), (p, n, t, s))
+REAL(int, poll, (struct pollfd * p, nfds_t n, int t), (p, n, t))
+REAL(int, ppoll, (struct pollfd * p, nfds_t n, const struct timespec *t, const sigset_t *s),
+     (p, n, t, s))
 REAL(int, munmap, (void *a, size_t n), (a, n))
 REAL(int, execve, (const char *p, char *const a[], char *const e[]), (p, a, e))
 REAL(int, posix_spawn,
-     (pid_t * p, const char *f, const posix_spawn_file_actions_t *fa, const posix_spawnattr_t *sa, char *const a[],
-      char *const e[]),
+     (pid_t * p, const char *f, const posix_spawn_file_actions_t *fa, const posix_spawnattr_t *sa,
+      char *const a[], char *const e[]),
      (p, f, fa, sa, a, e))
 
 /* ---- which descriptors are events ---- */
@@ -113,8 +114,9 @@ static uint64_t ask_peer(int fd)
 	uint64_t id = 0;
 	size_t n, i;
 
-	if (machine_pid() <= 0 || getpeername(fd, (struct sockaddr *)&a, &len) || a.sun_family != AF_UNIX ||
-	    len <= offsetof(struct sockaddr_un, sun_path) + 1 || a.sun_path[0])
+	if (machine_pid() <= 0 || getpeername(fd, (struct sockaddr *)&a, &len) ||
+	    a.sun_family != AF_UNIX || len <= offsetof(struct sockaddr_un, sun_path) + 1 ||
+	    a.sun_path[0])
 		return 0;
 	snprintf(prefix, sizeof(prefix), "quipu/%ld/ev/", machine_pid());
 	n = strlen(prefix);
@@ -183,7 +185,9 @@ static bool exchange_on(int fd, struct exchange *x)
 		{.iov_base = x->answer, .iov_len = x->room},
 	};
 	struct msghdr send = {.msg_iov = out, .msg_iovlen = 2};
-	struct msghdr recv = {.msg_iov = in, .msg_iovlen = 2, .msg_control = control.bytes,
+	struct msghdr recv = {.msg_iov = in,
+			      .msg_iovlen = 2,
+			      .msg_control = control.bytes,
 			      .msg_controllen = sizeof(control.bytes)};
 	struct cmsghdr *h;
 	ssize_t n;
@@ -216,7 +220,8 @@ static void after_fork_in_child(void)
 /* Greets the machine, once in each process; the board stays mapped over a fork. */
 static bool greet(void)
 {
-	struct exchange x = {.request = {.op = GATE_HELLO, .args = {GATE_VERSION}}, .cloexec = true};
+	struct exchange x = {.request = {.op = GATE_HELLO, .args = {GATE_VERSION}},
+			     .cloexec = true};
 	static bool registered;
 	void *page;
 
@@ -317,7 +322,8 @@ static const struct board_cell *cell_of(uint64_t id, unsigned cell)
 
 static ssize_t peek(const void *from, void *to, size_t n)
 {
-	struct iovec local = {.iov_base = to, .iov_len = n}, remote = {.iov_base = (void *)from, .iov_len = n};
+	struct iovec local = {.iov_base = to, .iov_len = n},
+		     remote = {.iov_base = (void *)from, .iov_len = n};
 	int err = errno;
 	ssize_t got = process_vm_readv(getpid(), &local, 1, &remote, 1, 0);
 
@@ -331,7 +337,8 @@ static ssize_t peek(const void *from, void *to, size_t n)
 
 static bool poke(void *to, const void *from, size_t n)
 {
-	struct iovec local = {.iov_base = (void *)from, .iov_len = n}, remote = {.iov_base = to, .iov_len = n};
+	struct iovec local = {.iov_base = (void *)from, .iov_len = n},
+		     remote = {.iov_base = to, .iov_len = n};
 	int err = errno;
 	ssize_t put = process_vm_writev(getpid(), &local, 1, &remote, 1, 0);
 
@@ -366,7 +373,8 @@ static long open_event(void *attr, pid_t pid, int cpu, int group, unsigned long 
 {
 	uint8_t copy[GATE_ATTR];
 	struct exchange x = {
-		.request = {.op = GATE_OPEN, .args = {(uint64_t)(int64_t)pid, (uint64_t)(int64_t)cpu, 0, flags}},
+		.request = {.op = GATE_OPEN,
+			    .args = {(uint64_t)(int64_t)pid, (uint64_t)(int64_t)cpu, 0, flags}},
 		.payload = copy,
 		.cloexec = flags & PERF_FLAG_FD_CLOEXEC,
 	};
@@ -390,13 +398,16 @@ static long open_event(void *attr, pid_t pid, int cpu, int group, unsigned long 
 	}
 	k = remembered(x.fd);
 	if (k)
-		*k = (struct known){.nature = EVENT, .id = x.reply.values[0], .cell = (unsigned)x.reply.values[1]};
+		*k = (struct known){.nature = EVENT,
+				    .id = x.reply.values[0],
+				    .cell = (unsigned)x.reply.values[1]};
 	return x.fd;
 }
 
 static long model_getcpu(unsigned *cpu, unsigned *node)
 {
-	struct exchange x = {.request = {.op = GATE_HELLO, .args = {GATE_VERSION}}, .cloexec = true};
+	struct exchange x = {.request = {.op = GATE_HELLO, .args = {GATE_VERSION}},
+			     .cloexec = true};
 	long rc = syscall(SYS_getcpu, cpu, node, NULL);
 
 	if (machine_pid() > 0 && !machine_cpus && !refused && exchange(&x) && x.fd >= 0)
@@ -419,7 +430,8 @@ EXPORT long syscall(long nr, ...)
 	if (!real)
 		*(void **)&real = dlsym(RTLD_NEXT, "syscall");
 	if (nr == SYS_perf_event_open && machine_pid() > 0)
-		return open_event((void *)a[0], (pid_t)a[1], (int)a[2], (int)a[3], (unsigned long)a[4]);
+		return open_event((void *)a[0], (pid_t)a[1], (int)a[2], (int)a[3],
+				  (unsigned long)a[4]);
 	return real(nr, a[0], a[1], a[2], a[3], a[4], a[5]);
 }
 
@@ -440,7 +452,8 @@ static ssize_t read_board(const struct board_cell *c, void *buf, size_t n)
 	for (unsigned i = 0; i < BOARD_WORDS; i++)
 		words[i] = c->words[i];
 	__atomic_thread_fence(__ATOMIC_ACQUIRE);
-	if (__atomic_load_n(&c->seq, __ATOMIC_RELAXED) != seq || __atomic_load_n(&board->epoch, __ATOMIC_RELAXED) != epoch)
+	if (__atomic_load_n(&c->seq, __ATOMIC_RELAXED) != seq ||
+	    __atomic_load_n(&board->epoch, __ATOMIC_RELAXED) != epoch)
 		return -1;
 	memcpy(buf, words, length);
 	return (ssize_t)length;
@@ -539,7 +552,8 @@ static int ask_ioctl(uint64_t id, unsigned long cmd, unsigned long arg)
 	}
 	if (!exchange(&x))
 		return -1;
-	if (cmd == PERF_EVENT_IOC_ID && !x.reply.result && !poke((void *)arg, &x.reply.values[0], 8)) {
+	if (cmd == PERF_EVENT_IOC_ID && !x.reply.result &&
+	    !poke((void *)arg, &x.reply.values[0], 8)) {
 		errno = EFAULT;
 		return -1;
 	}
@@ -607,7 +621,9 @@ static void ask_unmap(uint64_t id)
 static void *map_event(uint64_t id, void *at, size_t length, int prot, int flags, off_t offset)
 {
 	struct exchange x = {
-		.request = {.op = GATE_MMAP, .event = id, .args = {length, prot & PROT_WRITE, (uint64_t)offset}},
+		.request = {.op = GATE_MMAP,
+			    .event = id,
+			    .args = {length, prot & PROT_WRITE, (uint64_t)offset}},
 		.cloexec = true,
 	};
 	struct mapping *m = free_mapping();
@@ -642,7 +658,8 @@ EXPORT void *mmap64(void *at, size_t length, int prot, int flags, int fd, off64_
 {
 	uint64_t id = flags & MAP_ANONYMOUS ? 0 : event_of(fd, NULL);
 
-	return id ? map_event(id, at, length, prot, flags, offset) : real_mmap64(at, length, prot, flags, fd, offset);
+	return id ? map_event(id, at, length, prot, flags, offset)
+		  : real_mmap64(at, length, prot, flags, fd, offset);
 }
 
 EXPORT void *mmap(void *at, size_t length, int prot, int flags, int fd, off_t offset)
@@ -689,7 +706,8 @@ EXPORT int close_range(unsigned first, unsigned last, int flags)
 {
 	for (unsigned fd = first; fd <= last && fd < FDS; fd++)
 		forget((int)fd);
-	if (connection >= 0 && first <= (unsigned)connection && (unsigned)connection <= last && !(flags & CLOSE_RANGE_CLOEXEC)) {
+	if (connection >= 0 && first <= (unsigned)connection && (unsigned)connection <= last &&
+	    !(flags & CLOSE_RANGE_CLOEXEC)) {
 		if (first < (unsigned)connection)
 			syscall(SYS_close_range, (long)first, (long)connection - 1, (long)flags);
 		if ((unsigned)connection == last)
@@ -780,7 +798,10 @@ static int settle(struct pollfd *p, nfds_t n)
 	for (nfds_t i = 0; i < n; i++) {
 		if (p[i].revents && event_of(p[i].fd, NULL)) {
 			drain_tokens(p[i].fd);
-			p[i].revents = at_once(p[i].fd) ? POLLHUP : (short)(p[i].revents & (POLLIN | POLLRDNORM) & p[i].events);
+			p[i].revents = at_once(p[i].fd)
+					       ? POLLHUP
+					       : (short)(p[i].revents & (POLLIN | POLLRDNORM) &
+							 p[i].events);
 		}
 		ready += p[i].revents != 0;
 	}
@@ -853,7 +874,8 @@ static int do_fcntl(int fd, int cmd, void *arg)
 		*(void **)&real = dlsym(RTLD_NEXT, "fcntl64");
 	rc = real(fd, cmd, arg);
 	if (!rc && id) {
-		struct exchange x = {.request = {.op = GATE_ASYNC, .event = id,
+		struct exchange x = {.request = {.op = GATE_ASYNC,
+						 .event = id,
 						 .args = {!!((long)arg & O_ASYNC)}}};
 
 		exchange(&x);
@@ -890,7 +912,8 @@ EXPORT int fcntl64(int fd, int cmd, ...)
 EXPORT int prctl(int option, ...)
 {
 	static int (*real)(int, ...);
-	struct exchange x = {.request = {.op = GATE_PRCTL, .args = {option == PR_TASK_PERF_EVENTS_ENABLE}}};
+	struct exchange x = {
+		.request = {.op = GATE_PRCTL, .args = {option == PR_TASK_PERF_EVENTS_ENABLE}}};
 	unsigned long a[4];
 	va_list ap;
 	int rc;
@@ -899,14 +922,16 @@ EXPORT int prctl(int option, ...)
 	for (int i = 0; i < 4; i++)
 		a[i] = va_arg(ap, unsigned long);
 	va_end(ap);
-	if (machine_pid() > 0 && (option == PR_TASK_PERF_EVENTS_ENABLE || option == PR_TASK_PERF_EVENTS_DISABLE))
+	if (machine_pid() > 0 &&
+	    (option == PR_TASK_PERF_EVENTS_ENABLE || option == PR_TASK_PERF_EVENTS_DISABLE))
 		return exchange(&x) ? (int)result_of(&x) : -1;
 	if (!real)
 		*(void **)&real = dlsym(RTLD_NEXT, "prctl");
 	rc = real(option, a[0], a[1], a[2], a[3]);
 	/* Whoever watches events watches names too; nobody else needs to tell. */
 	if (option == PR_SET_NAME && !rc && connection >= 0) {
-		struct exchange comm = {.request = {.op = GATE_COMM}, .payload = (const char *)a[0],
+		struct exchange comm = {.request = {.op = GATE_COMM},
+					.payload = (const char *)a[0],
 					.length = strnlen((const char *)a[0], 15)};
 
 		exchange(&comm);
@@ -972,21 +997,24 @@ EXPORT int sched_setaffinity(pid_t pid, size_t size, const cpu_set_t *set)
 extern char **environ;
 
 struct plan {
-	int fd;	   /* stays open until the exec closes it, -1 */
+	int fd;	    /* stays open until the exec closes it, -1 */
 	long words; /* of the command, 0: run it as it is */
 	char *text;
 	size_t length;
 };
 
-static bool plan_exec(struct plan *plan, const char *path, const char *argv0, char *text, size_t room)
+static bool plan_exec(struct plan *plan, const char *path, const char *argv0, char *text,
+		      size_t room)
 {
 	char names[2 * PAGE];
-	struct exchange x = {.request = {.op = GATE_EXEC}, .payload = names, .answer = text, .room = room};
+	struct exchange x = {
+		.request = {.op = GATE_EXEC}, .payload = names, .answer = text, .room = room};
 	size_t n = strlen(path) + 1, n0 = strlen(argv0) + 1;
 
 	plan->fd = -1;
 	plan->words = 0;
-	if (machine_pid() <= 0 || n + n0 > sizeof(names) || faccessat(AT_FDCWD, path, X_OK, AT_EACCESS))
+	if (machine_pid() <= 0 || n + n0 > sizeof(names) ||
+	    faccessat(AT_FDCWD, path, X_OK, AT_EACCESS))
 		return false;
 	memcpy(names, path, n);
 	memcpy(names + n, argv0, n0);
@@ -1052,7 +1080,8 @@ static size_t change(char **env, size_t n, char *edit)
 }
 
 /* argv and environment of the program under the engine, in arrays with room for them. */
-static void fill(const struct plan *p, char *const argv[], char *const envp[], char **words, char **env)
+static void fill(const struct plan *p, char *const argv[], char *const envp[], char **words,
+		 char **env)
 {
 	size_t n = count(envp), rest = count(argv), i = 0;
 	char *t = p->text, *end = p->text + p->length;
@@ -1075,7 +1104,8 @@ EXPORT int execve(const char *path, char *const argv[], char *const envp[])
 	struct plan plan;
 	int rc;
 
-	if (!plan_exec(&plan, path, count(argv) ? argv[0] : path, text, sizeof(text)) || !plan.words) {
+	if (!plan_exec(&plan, path, count(argv) ? argv[0] : path, text, sizeof(text)) ||
+	    !plan.words) {
 		rc = real_execve(path, argv, envp);
 	} else {
 		char *words[(size_t)plan.words + count(argv) + 1];
@@ -1139,7 +1169,8 @@ EXPORT int execvpe(const char *file, char *const argv[], char *const envp[])
 		if (errno == ENOEXEC)
 			return run_script(path, argv, envp);
 		denied = denied || errno == EACCES;
-		if (errno != ENOENT && errno != ENOTDIR && errno != EACCES && errno != ESTALE && errno != ENODEV)
+		if (errno != ENOENT && errno != ENOTDIR && errno != EACCES && errno != ESTALE &&
+		    errno != ENODEV)
 			return -1;
 	}
 	if (denied)
@@ -1157,13 +1188,13 @@ EXPORT int execvp(const char *file, char *const argv[])
 	size_t collect_n = 1;                                                                      \
 	va_list collect_ap;                                                                        \
 	va_copy(collect_ap, ap);                                                                   \
-	while (va_arg(collect_ap, char *))                                              \
+	while (va_arg(collect_ap, char *))                                                         \
 		collect_n++;                                                                       \
 	va_end(collect_ap);                                                                        \
 	char *words[collect_n + 1];                                                                \
 	words[0] = (char *)(first);                                                                \
 	for (size_t collect_i = 1; collect_i <= collect_n; collect_i++)                            \
-		words[collect_i] = va_arg(ap, char *)
+	words[collect_i] = va_arg(ap, char *)
 
 EXPORT int execl(const char *path, const char *first, ...)
 {
@@ -1197,14 +1228,15 @@ EXPORT int execle(const char *path, const char *first, ...)
 	return execve(path, words, envp);
 }
 
-static int spawn(pid_t *pid, const char *path, const posix_spawn_file_actions_t *actions, const posix_spawnattr_t *attr,
-		 char *const argv[], char *const envp[])
+static int spawn(pid_t *pid, const char *path, const posix_spawn_file_actions_t *actions,
+		 const posix_spawnattr_t *attr, char *const argv[], char *const envp[])
 {
 	char text[GATE_PAYLOAD];
 	struct plan plan;
 	int rc;
 
-	if (!plan_exec(&plan, path, count(argv) ? argv[0] : path, text, sizeof(text)) || !plan.words) {
+	if (!plan_exec(&plan, path, count(argv) ? argv[0] : path, text, sizeof(text)) ||
+	    !plan.words) {
 		plan_failed(&plan); /* its exec is not ours */
 		return real_posix_spawn(pid, path, actions, attr, argv, envp);
 	}

@@ -25,26 +25,26 @@
 
 #define GATE_VERSION 1u
 #define GATE_ENV     "QUIPU_GATE" /* the machine's process id */
-#define GATE_CPUS   "QUIPU_CPUS" /* how many CPUs it has */
+#define GATE_CPUS    "QUIPU_CPUS" /* how many CPUs it has */
 #define GATE_PAYLOAD 65536u	  /* most bytes behind a request or a reply */
 #define GATE_ATTR    4096u
 #define GATE_READ    16384u
 #define GATE_FOREIGN UINT64_MAX /* group: a descriptor that is no event */
 
 enum gate_op {
-	GATE_HELLO = 1,	  /* args[0] GATE_VERSION. values: machine's CPUs; descriptor: the board */
-	GATE_OPEN,	  /* args: pid, cpu, group's id or 0 or GATE_FOREIGN, flags; payload: the readable part of the attr.
+	GATE_HELLO = 1, /* args[0] GATE_VERSION. values: machine's CPUs; descriptor: the board */
+	GATE_OPEN, /* args: pid, cpu, group's id or 0 or GATE_FOREIGN, flags; payload: the readable part of the attr.
 			   * values: id, cell; descriptor: the event */
-	GATE_LOOKUP,	  /* event. values: id, cell */
-	GATE_READ_EVENT,  /* event, args: length. result: bytes; payload */
-	GATE_IOCTL,	  /* event, args: command, value (SET_OUTPUT: id, 0 for -1, GATE_FOREIGN). values: id for ID */
-	GATE_MMAP,	  /* event, args: length in bytes, writable, offset in bytes. descriptor: the ring */
-	GATE_MUNMAP,	  /* event */
-	GATE_PRCTL,	  /* args: 1 enable, 0 disable */
-	GATE_ASYNC,	  /* event, args: 1 on, 0 off */
-	GATE_COMM,	  /* payload: the caller's new name */
-	GATE_POLL,	  /* event. result: bits of poll(2) */
-	GATE_EXEC,	  /* payload: path NUL argv[0] NUL. result: 1 run it as the payload says, 0 as it is.
+	GATE_LOOKUP,	 /* event. values: id, cell */
+	GATE_READ_EVENT, /* event, args: length. result: bytes; payload */
+	GATE_IOCTL, /* event, args: command, value (SET_OUTPUT: id, 0 for -1, GATE_FOREIGN). values: id for ID */
+	GATE_MMAP, /* event, args: length in bytes, writable, offset in bytes. descriptor: the ring */
+	GATE_MUNMAP, /* event */
+	GATE_PRCTL,  /* args: 1 enable, 0 disable */
+	GATE_ASYNC,  /* event, args: 1 on, 0 off */
+	GATE_COMM,   /* payload: the caller's new name */
+	GATE_POLL,   /* event. result: bits of poll(2) */
+	GATE_EXEC, /* payload: path NUL argv[0] NUL. result: 1 run it as the payload says, 0 as it is.
 			   * values: words of the command; payload: the words, then changes of the environment ("NAME=value"
 			   * or "NAME" to take away), each ending in NUL */
 	GATE_EXEC_FAILED, /* the exec that was announced on this connection did not happen */
@@ -79,7 +79,7 @@ enum board_flag {
 struct board_cell {
 	uint32_t seq; /* odd while the cell changes */
 	uint32_t flags;
-	uint64_t id; /* 0: free */
+	uint64_t id;	 /* 0: free */
 	uint64_t epoch;	 /* the words stand as long as this is the board's; 0: never */
 	uint64_t length; /* of what read(2) gives */
 	uint64_t words[BOARD_WORDS];

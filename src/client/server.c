@@ -21,8 +21,9 @@
 
 #include "client/gate_impl.h"
 
-#define ROUND	64 /* sources served between two waits */
-#define LOOK_MS 4  /* how often the time of tasks of the host is looked at while something waits for it */
+#define ROUND 64 /* sources served between two waits */
+#define LOOK_MS                                                                                    \
+	4 /* how often the time of tasks of the host is looked at while something waits for it */
 
 uint64_t gate_host_ns(void)
 {
@@ -291,24 +292,15 @@ static void reap(struct gate *g, pid_t child, int *status, bool *over)
 static void serve(struct gate *g, struct source *s)
 {
 	switch (s->kind) {
-	case SOURCE_LISTENER:
-		accept_client(g);
-		break;
+	case SOURCE_LISTENER: accept_client(g); break;
 	case SOURCE_BELL:
 		if (session_serve(g->session))
 			gate_changed(g);
 		break;
-	case SOURCE_CLIENT:
-		hear_client(g, (struct client *)s);
-		break;
-	case SOURCE_EVENT:
-		ask_event_hung_up(g, (struct gate_event *)s);
-		break;
-	case SOURCE_TASK:
-		tasks_ended(g, (struct host_task *)s);
-		break;
-	case SOURCE_CHILDREN:
-		break;
+	case SOURCE_CLIENT: hear_client(g, (struct client *)s); break;
+	case SOURCE_EVENT: ask_event_hung_up(g, (struct gate_event *)s); break;
+	case SOURCE_TASK: tasks_ended(g, (struct host_task *)s); break;
+	case SOURCE_CHILDREN: break;
 	}
 }
 
@@ -379,12 +371,15 @@ static int make_board(struct gate *g)
 	g->board_fd = memfd_create("quipu-board", MFD_CLOEXEC | MFD_ALLOW_SEALING);
 	if (g->board_fd < 0 || ftruncate(g->board_fd, sizeof(struct board)))
 		return -errno;
-	g->board = mmap(NULL, sizeof(struct board), PROT_READ | PROT_WRITE, MAP_SHARED, g->board_fd, 0);
+	g->board = mmap(NULL, sizeof(struct board), PROT_READ | PROT_WRITE, MAP_SHARED, g->board_fd,
+			0);
 	if (g->board == MAP_FAILED)
 		return -errno;
 	g->board->epoch = 1;
 	/* Ours stays writable; what clients map from now on is not. */
-	return fcntl(g->board_fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_FUTURE_WRITE) ? -errno : 0;
+	return fcntl(g->board_fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_FUTURE_WRITE)
+		       ? -errno
+		       : 0;
 }
 
 static int listen_for_clients(struct gate *g)

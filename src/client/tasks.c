@@ -41,7 +41,8 @@ static int read_facts(pid_t tid, struct facts *f)
 	while (fgets(line, sizeof(line), file)) {
 		if (sscanf(line, "Name: %15[^\n]", f->comm) == 1)
 			seen++;
-		else if (sscanf(line, "State: %*c (zombie%n", &n) == 0 && strstr(line, "(zombie)") && line[0] == 'S')
+		else if (sscanf(line, "State: %*c (zombie%n", &n) == 0 &&
+			 strstr(line, "(zombie)") && line[0] == 'S')
 			seen = -16; /* gone, but for its parent */
 		else if (sscanf(line, "Tgid: %d", &n) == 1)
 			f->tgid = n;
@@ -72,9 +73,11 @@ static void watch_task(struct gate *g, pid_t tid, pid_t tgid)
 	g->tasks = t;
 }
 
-static struct quipu_task *make_task(struct gate *g, pid_t tid, const struct facts *f, struct quipu_task *parent)
+static struct quipu_task *make_task(struct gate *g, pid_t tid, const struct facts *f,
+				    struct quipu_task *parent)
 {
-	struct quipu_task *task = quipu_task_new(g->core, parent, f->tgid, tid, tid != f->tgid, f->comm, 0);
+	struct quipu_task *task =
+		quipu_task_new(g->core, parent, f->tgid, tid, tid != f->tgid, f->comm, 0);
 
 	if (!task)
 		return NULL;
@@ -272,13 +275,15 @@ static void scan_task(struct gate *g, struct host_task *t)
 	snprintf(path, sizeof(path), "/proc/%d/maps", (int)t->tid);
 	f = task ? fopen(path, "re") : NULL;
 	while (f && fgets(line, sizeof(line), f)) {
-		struct quipu_mapping m = {.prot = PROT_READ | PROT_EXEC, .flags = MAP_PRIVATE, .name = name};
+		struct quipu_mapping m = {
+			.prot = PROT_READ | PROT_EXEC, .flags = MAP_PRIVATE, .name = name};
 		unsigned long long start, end, offset, inode;
 		char perms[8];
 
 		name[0] = 0;
-		if (sscanf(line, "%llx-%llx %7s %llx %x:%x %llu %4095[^\n]", &start, &end, perms, &offset, &m.maj, &m.min,
-			   &inode, name) < 7 || perms[2] != 'x' || told(t, start))
+		if (sscanf(line, "%llx-%llx %7s %llx %x:%x %llu %4095[^\n]", &start, &end, perms,
+			   &offset, &m.maj, &m.min, &inode, name) < 7 ||
+		    perms[2] != 'x' || told(t, start))
 			continue;
 		m.addr = start;
 		m.len = end - start;
@@ -310,7 +315,8 @@ void tasks_exec(struct gate *g, pid_t pid, const char *comm)
 		count_no_more(g, pid);
 	else
 		tasks_count(g, pid);
-	g->follow_from = gate_host_ns(); /* a helper that waits: the machine's time goes with the host's */
+	g->follow_from =
+		gate_host_ns(); /* a helper that waits: the machine's time goes with the host's */
 	quipu_task_exec(task, comm, 0);
 	if (t) {
 		t->nseen = 0;

@@ -103,7 +103,8 @@ int tree_write(const struct quipu_tree *t, const char *root, char *why, size_t w
 		int rc = write_file(&t->files[i], root);
 
 		if (rc) {
-			snprintf(why, why_len, "cannot write %s below %s: %s", t->files[i].path, root, strerror(-rc));
+			snprintf(why, why_len, "cannot write %s below %s: %s", t->files[i].path,
+				 root, strerror(-rc));
 			return rc;
 		}
 	}
@@ -165,7 +166,8 @@ int tree_mount(const struct quipu_tree *t, char *why, size_t why_len)
 
 	snprintf(root, sizeof(root), "%s/quipu-tree-XXXXXX", tmp && *tmp ? tmp : "/tmp");
 	if (!mkdtemp(root)) {
-		snprintf(why, why_len, "cannot make a directory like %s: %s", root, strerror(errno));
+		snprintf(why, why_len, "cannot make a directory like %s: %s", root,
+			 strerror(errno));
 		return -errno;
 	}
 	if (mount("quipu", root, "tmpfs", MS_NOSUID | MS_NODEV, "mode=755")) {

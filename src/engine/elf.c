@@ -21,9 +21,17 @@ static const struct {
 	unsigned machine;
 	const char *name;
 } machines[] = {
-	{EM_386, "x86 (32 bits)"}, {EM_X86_64, "x86-64"}, {EM_RISCV, "RISC-V"}, {EM_PPC64, "POWER (64 bits)"},
-	{EM_PPC, "POWER (32 bits)"}, {EM_SPARCV9, "SPARC (64 bits)"}, {EM_SPARC, "SPARC (32 bits)"},
-	{EM_AARCH64, "AArch64"}, {EM_ARM, "ARM (32 bits)"}, {EM_S390, "s390"}, {EM_MIPS, "MIPS"},
+	{EM_386, "x86 (32 bits)"},
+	{EM_X86_64, "x86-64"},
+	{EM_RISCV, "RISC-V"},
+	{EM_PPC64, "POWER (64 bits)"},
+	{EM_PPC, "POWER (32 bits)"},
+	{EM_SPARCV9, "SPARC (64 bits)"},
+	{EM_SPARC, "SPARC (32 bits)"},
+	{EM_AARCH64, "AArch64"},
+	{EM_ARM, "ARM (32 bits)"},
+	{EM_S390, "s390"},
+	{EM_MIPS, "MIPS"},
 };
 
 const char *elf_machine_name(unsigned machine)
@@ -65,7 +73,8 @@ static int read_at(const struct reader *r, void *buf, size_t len, uint64_t at)
 	return pread(r->fd, buf, len, (off_t)at) == (ssize_t)len ? 0 : -EIO;
 }
 
-static int say(char *why, size_t len, int code, const char *fmt, ...) __attribute__((format(printf, 4, 5)));
+static int say(char *why, size_t len, int code, const char *fmt, ...)
+	__attribute__((format(printf, 4, 5)));
 
 static int say(char *why, size_t len, int code, const char *fmt, ...)
 {
@@ -77,7 +86,8 @@ static int say(char *why, size_t len, int code, const char *fmt, ...)
 	return code;
 }
 
-static int read_header(struct reader *r, Elf64_Ehdr *h, struct elf_facts *out, const char *path, char *why, size_t n)
+static int read_header(struct reader *r, Elf64_Ehdr *h, struct elf_facts *out, const char *path,
+		       char *why, size_t n)
 {
 	unsigned char ident[EI_NIDENT];
 	bool little;
@@ -89,17 +99,20 @@ static int read_header(struct reader *r, Elf64_Ehdr *h, struct elf_facts *out, c
 			   script ? " but a script; name its interpreter as the program" : "");
 	}
 	if (read_at(r, h, sizeof(*h), 0))
-		return say(why, n, -EBADMSG, "%s is truncated: %llu bytes are less than an ELF header", path,
+		return say(why, n, -EBADMSG,
+			   "%s is truncated: %llu bytes are less than an ELF header", path,
 			   (unsigned long long)r->size);
 	little = ident[EI_DATA] == ELFDATA2LSB;
 	r->swap = little != (__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__);
 	out->big_endian = !little;
 	out->machine = get16(r, h->e_machine);
 	if (ident[EI_CLASS] != ELFCLASS64)
-		return say(why, n, -ENOEXEC, "%s is a 32-bit program for %s; only 64-bit programs run here", path,
+		return say(why, n, -ENOEXEC,
+			   "%s is a 32-bit program for %s; only 64-bit programs run here", path,
 			   elf_machine_name(out->machine));
 	if (get16(r, h->e_type) != ET_EXEC && get16(r, h->e_type) != ET_DYN)
-		return say(why, n, -ENOEXEC, "%s is an ELF file but not a program (object file or core?)", path);
+		return say(why, n, -ENOEXEC,
+			   "%s is an ELF file but not a program (object file or core?)", path);
 	out->pie = get16(r, h->e_type) == ET_DYN;
 	return 0;
 }
@@ -114,31 +127,37 @@ static int read_interp(const struct reader *r, uint64_t at, uint64_t len, struct
 	return 0;
 }
 
-static int read_segments(const struct reader *r, const Elf64_Ehdr *h, struct elf_facts *out, const char *path,
-			 char *why, size_t n)
+static int read_segments(const struct reader *r, const Elf64_Ehdr *h, struct elf_facts *out,
+			 const char *path, char *why, size_t n)
 {
 	uint64_t off = get64(r, h->e_phoff);
 	unsigned count = get16(r, h->e_phnum), loads = 0;
 
 	if (get16(r, h->e_phentsize) != sizeof(Elf64_Phdr) || !count)
-		return say(why, n, -ENOEXEC, "%s has no program headers, so it cannot be run", path);
+		return say(why, n, -ENOEXEC, "%s has no program headers, so it cannot be run",
+			   path);
 	for (unsigned i = 0; i < count; i++) {
 		Elf64_Phdr p;
 		uint64_t at, len;
 
 		if (read_at(r, &p, sizeof(p), off + (uint64_t)i * sizeof(p)))
-			return say(why, n, -EBADMSG, "%s is truncated: program header %u lies outside the file", path, i);
+			return say(why, n, -EBADMSG,
+				   "%s is truncated: program header %u lies outside the file", path,
+				   i);
 		at = get64(r, p.p_offset);
 		len = get64(r, p.p_filesz);
 		if (get32(r, p.p_type) == PT_LOAD) {
 			loads++;
 			if (at > r->size || len > r->size - at)
-				return say(why, n, -EBADMSG,
-					   "%s is truncated: segment %u ends at byte %llu, the file has %llu", path, i,
-					   (unsigned long long)(at + len), (unsigned long long)r->size);
+				return say(
+					why, n, -EBADMSG,
+					"%s is truncated: segment %u ends at byte %llu, the file has %llu",
+					path, i, (unsigned long long)(at + len),
+					(unsigned long long)r->size);
 		}
 		if (get32(r, p.p_type) == PT_INTERP && read_interp(r, at, len, out))
-			return say(why, n, -EBADMSG, "%s is damaged: its interpreter's name cannot be read", path);
+			return say(why, n, -EBADMSG,
+				   "%s is damaged: its interpreter's name cannot be read", path);
 	}
 	if (!loads)
 		return say(why, n, -ENOEXEC, "%s has nothing to load, so it cannot be run", path);

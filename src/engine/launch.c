@@ -38,12 +38,15 @@ static const struct isa_files {
 	const char *qemu;    /* program and the package that has it */
 	const char *sysroot; /* of the cross libc */
 	const char *libc;    /* package */
-	bool runs;	     /* the plugin decodes it (src/engine/qemu/isa.c, which has the same -cpu) */
-	const char *cpu;     /* NULL: QEMU's default */
+	bool runs; /* the plugin decodes it (src/engine/qemu/isa.c, which has the same -cpu) */
+	const char *cpu; /* NULL: QEMU's default */
 } isa_files[QUIPU_ISAS] = {
-	[QUIPU_ISA_RISCV64] = {"qemu-riscv64", "/usr/riscv64-linux-gnu", "libc6-riscv64-cross", true, NULL},
-	[QUIPU_ISA_PPC64LE] = {"qemu-ppc64le", "/usr/powerpc64le-linux-gnu", "libc6-ppc64el-cross", true, NULL},
-	[QUIPU_ISA_SPARC64] = {"qemu-sparc64", "/usr/sparc64-linux-gnu", "libc6-sparc64-cross", true, NULL},
+	[QUIPU_ISA_RISCV64] = {"qemu-riscv64", "/usr/riscv64-linux-gnu", "libc6-riscv64-cross",
+			       true, NULL},
+	[QUIPU_ISA_PPC64LE] = {"qemu-ppc64le", "/usr/powerpc64le-linux-gnu", "libc6-ppc64el-cross",
+			       true, NULL},
+	[QUIPU_ISA_SPARC64] = {"qemu-sparc64", "/usr/sparc64-linux-gnu", "libc6-sparc64-cross",
+			       true, NULL},
 	[QUIPU_ISA_X86_64] = {"qemu-x86_64", NULL, NULL, true, "max"},
 };
 
@@ -60,7 +63,8 @@ static char *search(const char *name, const char *path)
 		char *candidate = NULL;
 		struct stat st;
 
-		if (asprintf(&candidate, "%.*s%s%s", (int)n, n ? path : ".", n ? "/" : "/", name) < 0)
+		if (asprintf(&candidate, "%.*s%s%s", (int)n, n ? path : ".", n ? "/" : "/", name) <
+		    0)
 			return NULL;
 		if (!stat(candidate, &st) && S_ISREG(st.st_mode) && !access(candidate, X_OK))
 			return candidate;
@@ -94,8 +98,10 @@ static int check_program(struct session *s, struct elf_facts *elf, struct sessio
 	if (rc)
 		return rc;
 	if (elf->machine != quipu_isa_elf(s->machine->isa))
-		return refuse(err, -ENOEXEC, "%s is a program for %s, but machine %s runs %s; choose another with -m",
-			      s->program, elf_machine_name(elf->machine), s->machine->name, wanted);
+		return refuse(
+			err, -ENOEXEC,
+			"%s is a program for %s, but machine %s runs %s; choose another with -m",
+			s->program, elf_machine_name(elf->machine), s->machine->name, wanted);
 	return 0;
 }
 
@@ -110,10 +116,12 @@ static int find_qemu(struct session *s, struct session_error *err)
 		s->qemu = search(name, getenv("PATH"));
 	}
 	if (!s->qemu || access(s->qemu, X_OK))
-		return refuse(err, -ENOENT, "%s is not installed; apt install qemu-user, then `quipu doctor`", name);
+		return refuse(err, -ENOENT,
+			      "%s is not installed; apt install qemu-user, then `quipu doctor`",
+			      name);
 	if (access(s->options.plugin, R_OK))
-		return refuse(err, -ENOENT, "QEMU plugin %s: %s; build or install quipu again", s->options.plugin,
-			      strerror(errno));
+		return refuse(err, -ENOENT, "QEMU plugin %s: %s; build or install quipu again",
+			      s->options.plugin, strerror(errno));
 	return 0;
 }
 
@@ -131,8 +139,10 @@ static int find_sysroot(struct session *s, const struct elf_facts *elf, struct s
 	if (asprintf(&interp, "%s%s", root, elf->interp) < 0)
 		return -ENOMEM;
 	if (access(interp, R_OK)) {
-		rc = refuse(err, -ENOENT, "%s needs %s, which is not below %s; name the sysroot with -L%s%s", s->program,
-			    elf->interp, root, f->libc ? " or apt install " : "", f->libc ? f->libc : "");
+		rc = refuse(err, -ENOENT,
+			    "%s needs %s, which is not below %s; name the sysroot with -L%s%s",
+			    s->program, elf->interp, root, f->libc ? " or apt install " : "",
+			    f->libc ? f->libc : "");
 	} else {
 		s->sysroot = strdup(root);
 		snprintf(s->head->sysroot, SEG_PATH, "%s", root);
@@ -166,7 +176,8 @@ char **session_qemu_argv(const struct session *s, char *const args[])
 	while (args[n])
 		n++;
 	argv = calloc(n + MAX_QEMU_ARGS, sizeof(*argv));
-	if (!argv || !plugin || asprintf(&spec, "%s,seg=/proc/%d/fd/%d", plugin, (int)getpid(), s->fd) < 0) {
+	if (!argv || !plugin ||
+	    asprintf(&spec, "%s,seg=/proc/%d/fd/%d", plugin, (int)getpid(), s->fd) < 0) {
 		free(argv);
 		free(plugin);
 		return NULL;
@@ -279,8 +290,8 @@ static void forget_program(struct session *s)
 	s->program = s->sysroot = NULL;
 }
 
-int session_command(struct session *s, const char *path, const char *argv0, char ***words, size_t *nwords,
-		    struct session_error *err)
+int session_command(struct session *s, const char *path, const char *argv0, char ***words,
+		    size_t *nwords, struct session_error *err)
 {
 	char *const args[] = {(char *)argv0, NULL};
 	struct elf_facts elf;

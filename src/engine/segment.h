@@ -31,14 +31,15 @@ enum seg_lane { SEG_LANE_INSTRUCTIONS = 0, SEG_LANE_CYCLES = 1 };
 
 /* What is compiled into the translated code; fixed when the program starts (header.features). */
 enum seg_feature {
-	SEG_COUNT = 1u << 0,  /* lanes 0 and 1, and the other lanes as header.lane_signal says */
-	SEG_BRANCH = 1u << 1, /* outcome of branches: taken, abort detection */
-	SEG_STACK = 1u << 2,  /* shadow call stack */
-	SEG_DATA = 1u << 3,   /* data side: access callbacks, caches, TLBs */
+	SEG_COUNT = 1u << 0,   /* lanes 0 and 1, and the other lanes as header.lane_signal says */
+	SEG_BRANCH = 1u << 1,  /* outcome of branches: taken, abort detection */
+	SEG_STACK = 1u << 2,   /* shadow call stack */
+	SEG_DATA = 1u << 3,    /* data side: access callbacks, caches, TLBs */
 	SEG_PREDICT = 1u << 4, /* branch predictor; with SEG_BRANCH */
-	SEG_FETCH = 1u << 5,  /* instruction side: caches, TLBs; with SEG_BRANCH */
-	SEG_EMPTY = 1u << 6,  /* an empty block callback only */
-	SEG_BRANCHES = 1u << 7, /* the last branches of each vCPU, for branch stacks; with SEG_BRANCH */
+	SEG_FETCH = 1u << 5,   /* instruction side: caches, TLBs; with SEG_BRANCH */
+	SEG_EMPTY = 1u << 6,   /* an empty block callback only */
+	SEG_BRANCHES =
+		1u << 7, /* the last branches of each vCPU, for branch stacks; with SEG_BRANCH */
 };
 
 struct seg_header {
@@ -49,23 +50,28 @@ struct seg_header {
 	uint32_t closing;  /* M: no one waits any more */
 	uint32_t features; /* M: enum seg_feature */
 	uint32_t ncpus;
-	uint32_t quantum; /* most a lane may grow between two folds */
-	uint64_t hz;	  /* cycles a second of the modelled CPUs */
-	quipu_signal lane_signal[SEG_LANES];	 /* [0], [1] fixed; QUIPU_SIGNAL_NONE: unused */
-	quipu_signal scalar_signal[SEG_SCALARS]; /* further signals, 64-bit counters at their cost */
-	uint16_t cost[QUIPU_INSN_CLASSES];	 /* cycles of an instruction class, 1..63 */
+	uint32_t quantum;		     /* most a lane may grow between two folds */
+	uint64_t hz;			     /* cycles a second of the modelled CPUs */
+	quipu_signal lane_signal[SEG_LANES]; /* [0], [1] fixed; QUIPU_SIGNAL_NONE: unused */
+	quipu_signal
+		scalar_signal[SEG_SCALARS]; /* further signals, 64-bit counters at their cost */
+	uint16_t cost[QUIPU_INSN_CLASSES];  /* cycles of an instruction class, 1..63 */
 	struct quipu_model model; /* of caches, TLBs, branches; which of it runs is in features */
-	uint16_t local;		/* 1: overflows are served in the engine process; 0: every one rings the bell */
-	uint16_t max_stack;	/* most call sites in a record */
-	uint32_t exact;		/* exact mode: the producer waits when its ring is full; else it drops and counts */
-	uint32_t spin;		/* pauses before a waiter sleeps */
-	uint32_t house;		/* M: others than the machine wait for the end of programs: they ring before it */
-	uint32_t unslotted;	/* processes that found no slot and run uncounted (any writer, atomic add) */
-	char sysroot[SEG_PATH]; /* -L of the program, "" if none */
-	char plugin[SEG_PATH];	/* path of the plugin, for execve */
+	uint16_t
+		local; /* 1: overflows are served in the engine process; 0: every one rings the bell */
+	uint16_t max_stack; /* most call sites in a record */
+	uint32_t
+		exact; /* exact mode: the producer waits when its ring is full; else it drops and counts */
+	uint32_t spin; /* pauses before a waiter sleeps */
+	uint32_t
+		house; /* M: others than the machine wait for the end of programs: they ring before it */
+	uint32_t
+		unslotted; /* processes that found no slot and run uncounted (any writer, atomic add) */
+	char sysroot[SEG_PATH];	 /* -L of the program, "" if none */
+	char plugin[SEG_PATH];	 /* path of the plugin, for execve */
 	char qemu_dir[SEG_PATH]; /* where qemu-<isa> lies */
 
-	_Alignas(64) uint32_t machine_wake;   /* futex of the machine: incremented by whoever rings */
+	_Alignas(64) uint32_t machine_wake; /* futex of the machine: incremented by whoever rings */
 	_Alignas(64) uint32_t machine_asleep; /* M: 1 while it waits on machine_wake */
 	_Alignas(64) uint64_t pending;	      /* bit s: slot s rang (any writer, atomic or) */
 	_Alignas(64) uint64_t claimed;	      /* bit s: slot s is in use (atomic or) */
@@ -73,27 +79,36 @@ struct seg_header {
 
 /* Why a vCPU rings and waits (seg_bell.reason, bits). */
 enum seg_reason {
-	SEG_BELL_START = 1u << 0,    /* process: first instruction is about to run (records before it tell of the maps) */
+	SEG_BELL_START =
+		1u
+		<< 0, /* process: first instruction is about to run (records before it tell of the maps) */
 	SEG_BELL_THREAD = 1u << 1,   /* this thread's first instruction is about to run */
 	SEG_BELL_CLONE = 1u << 2,    /* this thread is creating vCPU bell.arg */
 	SEG_BELL_DEADLINE = 1u << 3, /* deadlines reached: bits in bell.slots; record says where */
 	SEG_BELL_REQUEST = 1u << 4,  /* the machine asked for it (pub.request) */
 	SEG_BELL_RING = 1u << 5,     /* interrupt ring full */
 	SEG_BELL_SLEPT = 1u << 6,    /* a timeout of bell.arg ns expired */
-	SEG_BELL_FORK = 1u << 7,     /* child of a fork: in its own new slot, bell.arg = parent's slot */
-	SEG_BELL_EXIT = 1u << 8,     /* thread exits, final fold done */
-	SEG_BELL_EXEC = 1u << 9,     /* process is about to exec; final fold done */
-	SEG_BELL_FOREIGN = 1u << 10, /* process is about to exec a program the engine does not follow; arg: 1 it runs natively */
-	SEG_BELL_LEAVING = 1u << 15, /* process or thread is about to end by itself: whoever waits for that sees all of it */
+	SEG_BELL_FORK =
+		1u << 7, /* child of a fork: in its own new slot, bell.arg = parent's slot */
+	SEG_BELL_EXIT = 1u << 8, /* thread exits, final fold done */
+	SEG_BELL_EXEC = 1u << 9, /* process is about to exec; final fold done */
+	SEG_BELL_FOREIGN =
+		1u
+		<< 10, /* process is about to exec a program the engine does not follow; arg: 1 it runs natively */
+	SEG_BELL_LEAVING =
+		1u
+		<< 15, /* process or thread is about to end by itself: whoever waits for that sees all of it */
 };
 
 enum seg_state { SEG_FREE = 0, SEG_RUNNING, SEG_SYSCALL, SEG_WAITING, SEG_DEAD };
 
 /* One guest thread. 1 KiB; offsets below 512 are the vCPU thread's alone. */
 struct seg_vcpu {
-	_Alignas(64) uint16_t acc[SEG_LANES]; /* V: the lanes; a top bit set means a deadline or the quantum was reached */
+	_Alignas(64) uint16_t acc
+		[SEG_LANES]; /* V: the lanes; a top bit set means a deadline or the quantum was reached */
 	uint16_t pre[SEG_LANES]; /* V: acc at the last fold. Count = base + (uint16_t)(acc - pre) */
-	uint64_t priv[4];	 /* V: the plugin's own hot words (previous block, history, stack top, flags) */
+	uint64_t priv
+		[4]; /* V: the plugin's own hot words (previous block, history, stack top, flags) */
 	int64_t base[SEG_LANES]; /* V: at fold only, under seq */
 	uint32_t seq;		 /* V: odd while base/acc/pre change together */
 	uint32_t state;		 /* V: enum seg_state */
@@ -103,10 +118,11 @@ struct seg_vcpu {
 	uint32_t cpu;		 /* M: modelled CPU it stands on */
 	uint64_t syscalls;	 /* V */
 	uint64_t reserved[4];
-	uint64_t scalar[SEG_SCALARS];	 /* V: 64-bit signals */
-	int64_t nearest[SEG_LANES + SEG_SCALARS]; /* V: nearest deadline per signal, INT64_MAX: none */
-	_Alignas(64) uint32_t request;	 /* M: ring at the next fold, please; V clears it */
-	uint32_t deadlines_changed;	 /* M: while the vCPU waits: it recomputes nearest */
+	uint64_t scalar[SEG_SCALARS]; /* V: 64-bit signals */
+	int64_t nearest[SEG_LANES +
+			SEG_SCALARS];  /* V: nearest deadline per signal, INT64_MAX: none */
+	_Alignas(64) uint32_t request; /* M: ring at the next fold, please; V clears it */
+	uint32_t deadlines_changed;    /* M: while the vCPU waits: it recomputes nearest */
 	uint32_t pad[14];
 	/* bell: V writes reason.. then bell (release); M serves and writes ack = bell (release) */
 	_Alignas(64) uint32_t bell;
@@ -114,7 +130,7 @@ struct seg_vcpu {
 	uint64_t arg;
 	uint64_t slots;
 	uint64_t pc;
-	uint32_t lost; /* V: bells that nobody answered */
+	uint32_t lost;	   /* V: bells that nobody answered */
 	uint32_t sleeping; /* V: 1 while it waits on ack */
 	uint32_t pad2[6];
 	_Alignas(64) uint32_t ack; /* M */
@@ -128,12 +144,13 @@ _Static_assert(sizeof(struct seg_vcpu) == 1024, "pub stride");
 
 /* A deadline as the vCPU sees it. */
 struct seg_deadline {
-	uint64_t at;	  /* absolute value of this vCPU's own signal */
-	uint32_t armed;	  /* 0: slot unused */
-	uint8_t index;	  /* lane 0..7, or 8 + scalar */
-	uint8_t overflow; /* enum quipu_overflow_kind; BELL: wait for the machine */
+	uint64_t at;	   /* absolute value of this vCPU's own signal */
+	uint32_t armed;	   /* 0: slot unused */
+	uint8_t index;	   /* lane 0..7, or 8 + scalar */
+	uint8_t overflow;  /* enum quipu_overflow_kind; BELL: wait for the machine */
 	uint16_t sampling; /* the record needs pc and, with SEG_STACK, the call chain */
-	struct quipu_reload reload; /* local overflow: the driver's arithmetic, run in the engine process */
+	struct quipu_reload
+		reload; /* local overflow: the driver's arithmetic, run in the engine process */
 };
 
 /* The interrupt ring of a vCPU: single producer V, single consumer M. Positions are free-running byte counts. */
@@ -155,8 +172,8 @@ enum seg_record_type {
 /* Every record is contiguous in the ring, 8-aligned, size a multiple of 8. */
 struct seg_record {
 	uint32_t type;
-	uint32_t size;		   /* of the whole record */
-	uint64_t lane[SEG_LANES];  /* value of each lane at this instruction (its completion) */
+	uint32_t size;		  /* of the whole record */
+	uint64_t lane[SEG_LANES]; /* value of each lane at this instruction (its completion) */
 };
 
 struct seg_interrupt {
@@ -192,15 +209,17 @@ struct seg_comm {
 struct seg_proc {
 	uint32_t pid; /* P */
 	uint32_t parent_slot;
-	uint32_t nvcpus; /* V: highest index used + 1 */
+	uint32_t nvcpus;    /* V: highest index used + 1 */
 	uint32_t uncounted; /* threads that found no vCPU record */
-	uint32_t state; /* P: enum seg_state */
+	uint32_t state;	    /* P: enum seg_state */
 	uint32_t execs;
-	uint64_t own_calls[4]; /* V: which non-repeatable calls the program made itself (enum seg_own_call bits) */
+	uint64_t own_calls
+		[4]; /* V: which non-repeatable calls the program made itself (enum seg_own_call bits) */
 	char isa[16];
 	char path[SEG_PATH]; /* program */
-	uint64_t blocks; /* translated */
-	uint32_t parent_pid; /* P: of a forked process; its parent_slot may have another owner by now */
+	uint64_t blocks;     /* translated */
+	uint32_t
+		parent_pid; /* P: of a forked process; its parent_slot may have another owner by now */
 };
 
 /* Calls whose results differ from run to run; told with -v. */
@@ -213,10 +232,10 @@ enum seg_own_call {
 };
 
 #define SEG_HEADER_BYTES   65536u
-#define SEG_PROC_BYTES     65536u
-#define SEG_VCPUS_BYTES    (SEG_VCPUS * 1024u)
+#define SEG_PROC_BYTES	   65536u
+#define SEG_VCPUS_BYTES	   (SEG_VCPUS * 1024u)
 #define SEG_DEADLINE_BYTES ((uint64_t)SEG_VCPUS * QUIPU_SLOTS * 128u)
-#define SEG_RINGS_BYTES    ((uint64_t)SEG_VCPUS * sizeof(struct seg_ring))
+#define SEG_RINGS_BYTES	   ((uint64_t)SEG_VCPUS * sizeof(struct seg_ring))
 
 #define SEG_OFF_VCPUS	  ((uint64_t)SEG_PROC_BYTES)
 #define SEG_OFF_DEADLINES (SEG_OFF_VCPUS + SEG_VCPUS_BYTES)

@@ -107,7 +107,8 @@ struct seg_vcpu *session_vcpu(const struct proc *p, unsigned v)
 
 static struct seg_deadline *deadline_of(const struct proc *p, unsigned v, unsigned slot)
 {
-	return (struct seg_deadline *)(p->base + SEG_OFF_DEADLINES + ((uint64_t)v * QUIPU_SLOTS + slot) * 128);
+	return (struct seg_deadline *)(p->base + SEG_OFF_DEADLINES +
+				       ((uint64_t)v * QUIPU_SLOTS + slot) * 128);
 }
 
 static struct seg_ring *ring_of(const struct proc *p, unsigned v)
@@ -121,13 +122,15 @@ static struct quipu_event *local_event(const struct session *s, unsigned cpu, un
 	const struct want *w = &s->cpus[cpu].want[slot];
 	struct quipu_event *e;
 
-	if (!s->head->local || w->d.overflow == QUIPU_OVERFLOW_BELL || (w->d.flags & QUIPU_DEADLINE_TIMER))
+	if (!s->head->local || w->d.overflow == QUIPU_OVERFLOW_BELL ||
+	    (w->d.flags & QUIPU_DEADLINE_TIMER))
 		return NULL;
 	e = quipu_core_slot_event(s->core, cpu, slot);
 	return e && !quipu_event_needs_bell(e) ? e : NULL;
 }
 
-static void write_deadline(struct session *s, struct cpu_state *c, struct proc *p, unsigned v, unsigned slot)
+static void write_deadline(struct session *s, struct cpu_state *c, struct proc *p, unsigned v,
+			   unsigned slot)
 {
 	struct seg_deadline *d = deadline_of(p, v, slot);
 	struct want *w = &c->want[slot];
@@ -139,7 +142,8 @@ static void write_deadline(struct session *s, struct cpu_state *c, struct proc *
 		d->armed = 0;
 		return;
 	}
-	e = w->d.overflow == QUIPU_OVERFLOW_STEADY ? NULL : local_event(s, (unsigned)(c - s->cpus), slot);
+	e = w->d.overflow == QUIPU_OVERFLOW_STEADY ? NULL
+						   : local_event(s, (unsigned)(c - s->cpus), slot);
 	d->at = w->d.at - c->gone[w->index];
 	d->index = w->index;
 	d->overflow = (uint8_t)(e ? w->d.overflow : QUIPU_OVERFLOW_BELL);
@@ -148,8 +152,9 @@ static void write_deadline(struct session *s, struct cpu_state *c, struct proc *
 		d->reload = quipu_event_hw(e)->reload;
 	if (s->head->local && w->d.overflow == QUIPU_OVERFLOW_STEADY) {
 		d->overflow = QUIPU_OVERFLOW_STEADY;
-		d->reload = (struct quipu_reload){
-			.sample_period = w->d.step, .sample_freq = w->d.per, .freq_count = w->d.turn};
+		d->reload = (struct quipu_reload){.sample_period = w->d.step,
+						  .sample_freq = w->d.per,
+						  .freq_count = w->d.turn};
 	}
 	d->armed = 1;
 }
@@ -211,7 +216,8 @@ static struct quipu_task *task_of(const struct proc *p, unsigned v)
 	return p->tasks[v];
 }
 
-static void serve_interrupt(struct session *s, struct proc *p, unsigned v, const struct seg_interrupt *r)
+static void serve_interrupt(struct session *s, struct proc *p, unsigned v,
+			    const struct seg_interrupt *r)
 {
 	struct cpu_state *c = p->cpu[v];
 	uint64_t local = r->slots & ~r->bell;
@@ -250,8 +256,15 @@ static void serve_mmap(struct session *s, struct proc *p, unsigned v, const stru
 {
 	struct cpu_state *c = p->cpu[v];
 	struct quipu_mapping m = {
-		.addr = r->addr, .len = r->len, .pgoff = r->pgoff, .maj = r->maj, .min = r->min, .ino = r->ino,
-		.prot = r->prot, .flags = r->flags, .name = r->path,
+		.addr = r->addr,
+		.len = r->len,
+		.pgoff = r->pgoff,
+		.maj = r->maj,
+		.min = r->min,
+		.ino = r->ino,
+		.prot = r->prot,
+		.flags = r->flags,
+		.name = r->path,
 	};
 
 	if (c && task_of(p, v)) {
@@ -279,8 +292,8 @@ static bool record_valid(const struct seg_record *r)
 		const struct seg_interrupt *i = (const struct seg_interrupt *)r;
 		uint64_t words;
 
-		if (r->size < sizeof(*i) || i->nr_chain > RECORD_MAX / 8 || i->nr_branches > RECORD_MAX / 8 ||
-		    i->nr_next > QUIPU_SLOTS)
+		if (r->size < sizeof(*i) || i->nr_chain > RECORD_MAX / 8 ||
+		    i->nr_branches > RECORD_MAX / 8 || i->nr_next > QUIPU_SLOTS)
 			return false;
 		words = (uint64_t)i->nr_next + i->nr_chain + (i->has_scalars ? SEG_SCALARS : 0) +
 			3 * (uint64_t)i->nr_branches;
@@ -288,9 +301,11 @@ static bool record_valid(const struct seg_record *r)
 	}
 	case SEG_REC_MMAP:
 		return r->size > sizeof(struct seg_mmap) &&
-		       memchr(((const struct seg_mmap *)r)->path, 0, r->size - sizeof(struct seg_mmap));
+		       memchr(((const struct seg_mmap *)r)->path, 0,
+			      r->size - sizeof(struct seg_mmap));
 	case SEG_REC_COMM:
-		return r->size >= sizeof(struct seg_comm) && !((const struct seg_comm *)r)->comm[15];
+		return r->size >= sizeof(struct seg_comm) &&
+		       !((const struct seg_comm *)r)->comm[15];
 	}
 	return false;
 }
@@ -298,20 +313,15 @@ static bool record_valid(const struct seg_record *r)
 static void serve_record(struct session *s, struct proc *p, unsigned v, const struct seg_record *r)
 {
 	switch (r->type) {
-	case SEG_REC_INTERRUPT:
-		serve_interrupt(s, p, v, (const struct seg_interrupt *)r);
-		break;
-	case SEG_REC_MMAP:
-		serve_mmap(s, p, v, (const struct seg_mmap *)r);
-		break;
-	case SEG_REC_COMM:
-		serve_comm(s, p, v, (const struct seg_comm *)r);
-		break;
+	case SEG_REC_INTERRUPT: serve_interrupt(s, p, v, (const struct seg_interrupt *)r); break;
+	case SEG_REC_MMAP: serve_mmap(s, p, v, (const struct seg_mmap *)r); break;
+	case SEG_REC_COMM: serve_comm(s, p, v, (const struct seg_comm *)r); break;
 	}
 }
 
 /* One record at @at; returns its size, 0 when the ring was scribbled over. */
-static uint64_t drain_one(struct session *s, struct proc *p, unsigned v, const uint8_t *at, uint64_t left)
+static uint64_t drain_one(struct session *s, struct proc *p, unsigned v, const uint8_t *at,
+			  uint64_t left)
 {
 	union {
 		struct seg_record record;
@@ -377,7 +387,8 @@ static void copy_comm(char comm[16], const char *path)
 }
 
 /* Put @task on a CPU of its own; without one it runs uncounted, and the user is told. */
-static void board(struct session *s, struct proc *p, unsigned v, struct quipu_task *task, int cpu, uint64_t not_before)
+static void board(struct session *s, struct proc *p, unsigned v, struct quipu_task *task, int cpu,
+		  uint64_t not_before)
 {
 	p->tasks[v] = task;
 	if (cpu < 0 || !task) {
@@ -456,7 +467,8 @@ static void serve_start(struct session *s, struct proc *p, unsigned v)
 	else if ((pid_t)p->seg->pid == s->child)
 		task = s->task;
 	else
-		task = quipu_task_new(s->core, NULL, (pid_t)p->seg->pid, (pid_t)p->seg->pid, false, comm, 0);
+		task = quipu_task_new(s->core, NULL, (pid_t)p->seg->pid, (pid_t)p->seg->pid, false,
+				      comm, 0);
 	s->facts.threads++;
 	board(s, p, v, task, quipu_system_place(s->system), quipu_system_time(s->system));
 	if (p->cpu[v])
@@ -470,7 +482,8 @@ static void serve_clone(struct session *s, struct proc *p, unsigned v, uint64_t 
 	if (child >= SEG_VCPUS)
 		return;
 	p->placed[child] = quipu_system_place(s->system);
-	p->born[child] = p->cpu[v] ? quipu_system_now(s->system, (unsigned)(p->cpu[v] - s->cpus)) : 0;
+	p->born[child] =
+		p->cpu[v] ? quipu_system_now(s->system, (unsigned)(p->cpu[v] - s->cpus)) : 0;
 	p->parent[child] = p->tasks[v];
 }
 
@@ -482,7 +495,8 @@ static void serve_thread(struct session *s, struct proc *p, unsigned v)
 
 	s->facts.threads++;
 	if (cpu >= 0)
-		quipu_system_wake(s->system, (unsigned)cpu, p->born[v]); /* before FORK is stamped */
+		quipu_system_wake(s->system, (unsigned)cpu,
+				  p->born[v]); /* before FORK is stamped */
 	task = quipu_task_new(s->core, parent, (pid_t)p->seg->pid, (pid_t)vcpu->tid, true, NULL,
 			      cpu >= 0 ? (unsigned)cpu : 0);
 	if (cpu >= 0 && s->task_new)
@@ -554,7 +568,8 @@ static void serve_leaving(struct session *s, struct proc *p, unsigned v)
 		leave(s, p, v);
 }
 
-static void serve_reasons(struct session *s, struct proc *p, unsigned v, uint32_t reason, uint64_t arg)
+static void serve_reasons(struct session *s, struct proc *p, unsigned v, uint32_t reason,
+			  uint64_t arg)
 {
 	struct cpu_state *c = p->cpu[v];
 
@@ -577,7 +592,7 @@ static void serve_reasons(struct session *s, struct proc *p, unsigned v, uint32_
 }
 
 /* The values a bell shows: before a first instruction there are none; at a deadline the record's stand. */
-#define REASONS_WITHOUT_VIEW \
+#define REASONS_WITHOUT_VIEW                                                                       \
 	(SEG_BELL_START | SEG_BELL_THREAD | SEG_BELL_FORK | SEG_BELL_DEADLINE | SEG_BELL_RING)
 
 static void serve_bell(struct session *s, struct proc *p, unsigned v)
@@ -748,7 +763,8 @@ static void machine_wait(struct session *s, uint32_t seen, int timeout_ms)
 
 	__atomic_store_n(&s->head->machine_asleep, 1, __ATOMIC_SEQ_CST);
 	if (!__atomic_load_n(&s->head->pending, __ATOMIC_SEQ_CST))
-		syscall(SYS_futex, &s->head->machine_wake, FUTEX_WAIT, seen, timeout_ms < 0 ? NULL : &ts, NULL, 0);
+		syscall(SYS_futex, &s->head->machine_wake, FUTEX_WAIT, seen,
+			timeout_ms < 0 ? NULL : &ts, NULL, 0);
 	__atomic_store_n(&s->head->machine_asleep, 0, __ATOMIC_SEQ_CST);
 }
 
@@ -797,7 +813,8 @@ static void *pass_bell_on(void *arg)
 
 /* Lanes for what nearly every late attach asks for: the costs of a lane are the same whether it is used or not. */
 static const quipu_signal house_signals[] = {
-	QUIPU_SIGNAL_LOADS, QUIPU_SIGNAL_STORES, QUIPU_SIGNAL_BRANCHES, QUIPU_SIGNAL_CALLS, QUIPU_SIGNAL_SYSCALLS,
+	QUIPU_SIGNAL_LOADS, QUIPU_SIGNAL_STORES,   QUIPU_SIGNAL_BRANCHES,
+	QUIPU_SIGNAL_CALLS, QUIPU_SIGNAL_SYSCALLS,
 };
 
 int session_open_house(struct session *s, const struct session_hooks *hooks)
@@ -895,12 +912,14 @@ bool session_has(const struct session *s, pid_t pid)
 }
 
 /* Calls @fn for each thread that runs on a modelled CPU. */
-static void for_each_running(struct session *s, void (*fn)(struct session *, struct proc *, unsigned v))
+static void for_each_running(struct session *s,
+			     void (*fn)(struct session *, struct proc *, unsigned v))
 {
 	for (unsigned i = 0; i < SEG_PROCS; i++) {
 		struct proc *p = &s->procs[i];
 
-		for (unsigned v = 0; p->base && !p->dead && v < SEG_VCPUS && v < p->seg->nvcpus; v++)
+		for (unsigned v = 0; p->base && !p->dead && v < SEG_VCPUS && v < p->seg->nvcpus;
+		     v++)
 			if (p->tasks[v] && p->cpu[v])
 				fn(s, p, v);
 	}
@@ -992,7 +1011,8 @@ void session_host_run(struct session *s, unsigned cpu, pid_t pid, pid_t tid, uin
 	uint64_t left = bits_muldiv(ns, s->machine->hz, UINT64_C(1000000000));
 
 	while (left) {
-		struct quipu_interrupt intr = {.cpu = cpu, .pid = (uint32_t)pid, .tid = (uint32_t)tid};
+		struct quipu_interrupt intr = {
+			.cpu = cpu, .pid = (uint32_t)pid, .tid = (uint32_t)tid};
 		uint64_t step = host_distance(c, left, &intr.slots);
 
 		for (unsigned k = 0; k < HOST_LANES; k++)
@@ -1025,7 +1045,8 @@ int session_status(const struct session *s)
 
 void session_host_times(const struct session *s, double *elapsed, double *user, double *sys)
 {
-	*elapsed = (double)(s->ended.tv_sec - s->began.tv_sec) + (double)(s->ended.tv_nsec - s->began.tv_nsec) / 1e9;
+	*elapsed = (double)(s->ended.tv_sec - s->began.tv_sec) +
+		   (double)(s->ended.tv_nsec - s->began.tv_nsec) / 1e9;
 	*user = (double)s->usage.ru_utime.tv_sec + (double)s->usage.ru_utime.tv_usec / 1e6;
 	*sys = (double)s->usage.ru_stime.tv_sec + (double)s->usage.ru_stime.tv_usec / 1e6;
 }
@@ -1082,8 +1103,8 @@ static void fill_header(struct session *s)
 		h->features |= SEG_STACK;
 }
 
-struct session *session_new(const struct quipu_machine *machine, const struct session_options *options,
-			    struct session_error *err)
+struct session *session_new(const struct quipu_machine *machine,
+			    const struct session_options *options, struct session_error *err)
 {
 	struct session *s = calloc(1, sizeof(*s));
 	int rc = s ? 0 : -ENOMEM;
@@ -1092,7 +1113,8 @@ struct session *session_new(const struct quipu_machine *machine, const struct se
 		goto fail;
 	s->machine = machine;
 	s->options = *options;
-	s->fd = s->watch_fd = s->stop_fd[0] = s->stop_fd[1] = s->go_fd = s->fail_fd = s->child_pidfd = s->bell_fd = -1;
+	s->fd = s->watch_fd = s->stop_fd[0] = s->stop_fd[1] = s->go_fd = s->fail_fd =
+		s->child_pidfd = s->bell_fd = -1;
 	s->cpus = calloc(machine->ncpus, sizeof(*s->cpus));
 	s->procs = calloc(SEG_PROCS, sizeof(*s->procs));
 	rc = s->cpus && s->procs ? make_segment(s) : -ENOMEM;
@@ -1104,13 +1126,14 @@ struct session *session_new(const struct quipu_machine *machine, const struct se
 	session_view_init(s);
 	return s;
 fail:
-	snprintf(err->text, sizeof(err->text), "cannot set up the engine's shared memory: %s", strerror(-rc));
+	snprintf(err->text, sizeof(err->text), "cannot set up the engine's shared memory: %s",
+		 strerror(-rc));
 	session_free(s);
 	return NULL;
 }
 
-void session_attach(struct session *s, struct quipu_system *system, void (*task_new)(void *, struct quipu_task *),
-		    void *arg)
+void session_attach(struct session *s, struct quipu_system *system,
+		    void (*task_new)(void *, struct quipu_task *), void *arg)
 {
 	s->system = system;
 	s->core = quipu_system_core(system);

@@ -20,8 +20,8 @@ struct session_options {
 	const char *sysroot;  /* NULL: found by itself (Debian's cross libc) */
 	bool stack;	      /* call stacks wanted (record -g) */
 	bool branches;	      /* branch stacks wanted (record -b) */
-	bool local;	      /* overflows served in the engine process; false rings the bell for each */
-	bool live;	      /* live mode: the host's clock, nothing waits */
+	bool local; /* overflows served in the engine process; false rings the bell for each */
+	bool live;  /* live mode: the host's clock, nothing waits */
 };
 
 /* Why a program could not be started: one line for a person, with the remedy. */
@@ -33,14 +33,15 @@ struct session_error {
  * session_new - a session for programs of @machine's instruction set. The signals are there at once (all 0), so that
  * a system can be built on them and events be opened before the program starts.
  */
-struct session *session_new(const struct quipu_machine *, const struct session_options *, struct session_error *);
+struct session *session_new(const struct quipu_machine *, const struct session_options *,
+			    struct session_error *);
 struct quipu_signals *session_signals(struct session *);
 /*
  * session_attach - the system that the session drives; call once, before session_prepare. @task_new (may be NULL) is
  * told of each new thread or process before its first instruction.
  */
-void session_attach(struct session *, struct quipu_system *, void (*task_new)(void *arg, struct quipu_task *),
-		    void *arg);
+void session_attach(struct session *, struct quipu_system *,
+		    void (*task_new)(void *arg, struct quipu_task *), void *arg);
 /*
  * session_prepare - check the program (exists, is executable, its instruction set, not truncated), fork, and hold the
  * child before its exec. The task of the child then exists in the core (session_task), so that events can be opened
@@ -77,9 +78,10 @@ struct session_facts {
 	unsigned uncounted_threads; /* found no vCPU record */
 	unsigned foreign_execs;	    /* programs that ran natively, uncounted */
 	unsigned bells_lost;
-	uint64_t own_calls;	    /* enum seg_own_call bits */
+	uint64_t own_calls; /* enum seg_own_call bits */
 	uint64_t records_lost;
-	uint64_t local_mismatches;  /* reloads that the machine would have done otherwise (always 0) */
+	uint64_t
+		local_mismatches; /* reloads that the machine would have done otherwise (always 0) */
 };
 void session_facts(const struct session *, struct session_facts *);
 void session_free(struct session *);
@@ -111,8 +113,8 @@ void session_refresh(struct session *);
 void session_sync(struct session *);
 unsigned session_guests(const struct session *);
 bool session_has(const struct session *, pid_t pid);
-int session_command(struct session *, const char *path, const char *argv0, char ***words, size_t *nwords,
-		    struct session_error *err);
+int session_command(struct session *, const char *path, const char *argv0, char ***words,
+		    size_t *nwords, struct session_error *err);
 bool session_lacks(struct session *, quipu_signal);
 void session_want_stack(struct session *);
 /*

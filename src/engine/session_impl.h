@@ -68,7 +68,7 @@ struct session {
 	int bell_fd; /* eventfd of the bell thread */
 	pthread_t bell;
 	bool bell_running;
-	uint64_t order; /* counts processes and newly wanted signals */
+	uint64_t order;		      /* counts processes and newly wanted signals */
 	uint64_t wanted[SEG_INDEXES]; /* order when the index was given to its signal */
 	struct cpu_state *cpus;
 
@@ -80,8 +80,8 @@ struct session {
 	int child_pidfd;
 	int go_fd, fail_fd; /* pipes: let the child exec; errno of an exec that failed */
 	struct quipu_task *task;
-	char *qemu;	 /* path of qemu-<isa> */
-	char *program;	 /* path of the guest program */
+	char *qemu;    /* path of qemu-<isa> */
+	char *program; /* path of the guest program */
 	char *sysroot;
 	char *const *argv;
 	int status;
@@ -93,7 +93,8 @@ struct session {
 
 /* view.c */
 void session_view_init(struct session *);
-void session_view_record(struct session *, struct cpu_state *, const uint64_t lane[SEG_LANES], const uint64_t *scalars);
+void session_view_record(struct session *, struct cpu_state *, const uint64_t lane[SEG_LANES],
+			 const uint64_t *scalars);
 void session_view_vcpu(struct session *, struct cpu_state *, const struct seg_vcpu *);
 /* The present thread leaves the CPU: its counts become the CPU's past. */
 void session_view_gone(struct session *, struct cpu_state *);

@@ -44,8 +44,7 @@ static bool engine_counts(const struct quipu_model *model, quipu_signal signal)
 	switch (alias(signal)) {
 	case QUIPU_SIGNAL_CYCLES:
 	case QUIPU_SIGNAL_BRANCHES_TAKEN:
-	case QUIPU_SIGNAL_SYSCALLS:
-		return true;
+	case QUIPU_SIGNAL_SYSCALLS: return true;
 	}
 	return quipu_signal_mask(signal) != 0;
 }
@@ -71,7 +70,8 @@ static uint64_t view_read(struct quipu_signals *signals, unsigned cpu, quipu_sig
 	return index < 0 ? 0 : s->cpus[cpu].gone[index] + s->cpus[cpu].view[index];
 }
 
-static void view_arm(struct quipu_signals *signals, unsigned cpu, unsigned slot, const struct quipu_deadline *d)
+static void view_arm(struct quipu_signals *signals, unsigned cpu, unsigned slot,
+		     const struct quipu_deadline *d)
 {
 	struct session *s = session_of(signals);
 	struct cpu_state *c = &s->cpus[cpu];
@@ -156,22 +156,18 @@ void session_view_gone(struct session *s, struct cpu_state *c)
 static uint32_t features_of(quipu_signal signal)
 {
 	switch (signal) {
-	case QUIPU_SIGNAL_BRANCHES_TAKEN:
-		return SEG_BRANCH;
+	case QUIPU_SIGNAL_BRANCHES_TAKEN: return SEG_BRANCH;
 	case QUIPU_SIGNAL_BRANCH_MISSES:
 	case QUIPU_SIGNAL_BRANCH_DIRECTION_MISSES:
 	case QUIPU_SIGNAL_BRANCH_TARGET_MISSES:
-	case QUIPU_SIGNAL_RETURN_MISSES:
-		return SEG_BRANCH | SEG_PREDICT;
+	case QUIPU_SIGNAL_RETURN_MISSES: return SEG_BRANCH | SEG_PREDICT;
 	case QUIPU_SIGNAL_L1I_MISSES:
-	case QUIPU_SIGNAL_ITLB_MISSES:
-		return SEG_BRANCH | SEG_FETCH;
+	case QUIPU_SIGNAL_ITLB_MISSES: return SEG_BRANCH | SEG_FETCH;
 	case QUIPU_SIGNAL_L1D_READ_MISSES:
 	case QUIPU_SIGNAL_L1D_WRITE_MISSES:
 	case QUIPU_SIGNAL_L1D_WRITEBACKS:
 	case QUIPU_SIGNAL_DTLB_READ_MISSES:
-	case QUIPU_SIGNAL_DTLB_WRITE_MISSES:
-		return SEG_DATA;
+	case QUIPU_SIGNAL_DTLB_WRITE_MISSES: return SEG_DATA;
 	}
 	if (signal >= QUIPU_SIGNAL_STALL_FRONTEND && signal <= QUIPU_SIGNAL_STALL_BACKEND)
 		return SEG_BRANCH | SEG_DATA | SEG_FETCH | SEG_PREDICT;

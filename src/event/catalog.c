@@ -15,9 +15,9 @@
 #include <quipu/grammar.h>
 #include <quipu/tree.h>
 
-#define DEVICES	      "/sys/bus/event_source/devices/"
-#define TERMS_MAX     255 /* perf reads no more of an event file */
-#define PATH_LEN_MAX  4096
+#define DEVICES	     "/sys/bus/event_source/devices/"
+#define TERMS_MAX    255 /* perf reads no more of an event file */
+#define PATH_LEN_MAX 4096
 
 static const char *const side_files[] = {".unit", ".scale", ".per-pkg", ".snapshot"};
 
@@ -122,11 +122,13 @@ static bool is_side_file(const char *name)
 	return false;
 }
 
-static const char *side_text(const struct quipu_tree *tree, const char *base, const char *name, unsigned side)
+static const char *side_text(const struct quipu_tree *tree, const char *base, const char *name,
+			     unsigned side)
 {
 	char path[512];
 
-	if (snprintf(path, sizeof(path), "events/%s%s", name, side_files[side]) >= (int)sizeof(path))
+	if (snprintf(path, sizeof(path), "events/%s%s", name, side_files[side]) >=
+	    (int)sizeof(path))
 		return NULL;
 	return file_text(tree, base, path);
 }
@@ -148,8 +150,8 @@ static bool parse_scale(const char *text, double *scale)
 	return true;
 }
 
-static int add_event(struct quipu_catalog_pmu *pmu, const struct quipu_tree *tree, const char *base, const char *name,
-		     const char *text)
+static int add_event(struct quipu_catalog_pmu *pmu, const struct quipu_tree *tree, const char *base,
+		     const char *name, const char *text)
 {
 	struct quipu_catalog_event e = {.scale = 1}, *grown;
 	const char *unit, *scale;
@@ -197,12 +199,14 @@ static size_t first_below(const struct quipu_tree *tree, const char *prefix)
 }
 
 /* All files of one directory of the PMU. 0, -EINVAL: no PMU for perf, -ENOMEM. */
-static int scan_dir(struct quipu_catalog_pmu *pmu, const struct quipu_tree *tree, const char *base, bool events)
+static int scan_dir(struct quipu_catalog_pmu *pmu, const struct quipu_tree *tree, const char *base,
+		    bool events)
 {
 	char prefix[PATH_LEN_MAX];
 	size_t n;
 
-	if (snprintf(prefix, sizeof(prefix), "%s/%s/", base, events ? "events" : "format") >= (int)sizeof(prefix))
+	if (snprintf(prefix, sizeof(prefix), "%s/%s/", base, events ? "events" : "format") >=
+	    (int)sizeof(prefix))
 		return -EINVAL;
 	n = strlen(prefix);
 	for (size_t i = first_below(tree, prefix); i < tree->n; i++) {
@@ -277,7 +281,8 @@ static bool follow(const char *path, const char *target, char *out, size_t len)
 
 	if (snprintf(full, sizeof(full), "%.*s/%s", dir, path, target) >= (int)sizeof(full))
 		return false;
-	for (char *save, *part = strtok_r(full, "/", &save); part; part = strtok_r(NULL, "/", &save)) {
+	for (char *save, *part = strtok_r(full, "/", &save); part;
+	     part = strtok_r(NULL, "/", &save)) {
 		size_t k = strlen(part);
 
 		if (!strcmp(part, "."))
@@ -297,14 +302,15 @@ static bool follow(const char *path, const char *target, char *out, size_t len)
 	return n > 0;
 }
 
-static int add_pmu(struct quipu_catalog *c, const struct quipu_tree *tree, const char *name, size_t n,
-		   const char *base)
+static int add_pmu(struct quipu_catalog *c, const struct quipu_tree *tree, const char *name,
+		   size_t n, const char *base)
 {
 	struct quipu_catalog_pmu pmu = {0}, *grown;
 	int ret;
 
 	/* The files of a directory follow one another, so only the last one can be the same. */
-	if (c->npmus && strlen(c->pmus[c->npmus - 1].name) == n && !strncmp(c->pmus[c->npmus - 1].name, name, n))
+	if (c->npmus && strlen(c->pmus[c->npmus - 1].name) == n &&
+	    !strncmp(c->pmus[c->npmus - 1].name, name, n))
 		return 0;
 	pmu.name = strndup(name, n);
 	ret = pmu.name ? read_pmu(&pmu, tree, base) : -ENOMEM;
@@ -324,7 +330,8 @@ static int add_pmu(struct quipu_catalog *c, const struct quipu_tree *tree, const
 
 static int compare_pmu(const void *a, const void *b)
 {
-	return strcmp(((const struct quipu_catalog_pmu *)a)->name, ((const struct quipu_catalog_pmu *)b)->name);
+	return strcmp(((const struct quipu_catalog_pmu *)a)->name,
+		      ((const struct quipu_catalog_pmu *)b)->name);
 }
 
 struct quipu_catalog *quipu_catalog_new(const struct quipu_tree *tree)
@@ -351,7 +358,8 @@ struct quipu_catalog *quipu_catalog_new(const struct quipu_tree *tree)
 		if (!name[n]) {
 			if (!f->link || !f->text || !follow(f->path, f->text, base, sizeof(base)))
 				continue;
-		} else if (snprintf(base, sizeof(base), "%s%.*s", DEVICES, (int)n, name) >= (int)sizeof(base)) {
+		} else if (snprintf(base, sizeof(base), "%s%.*s", DEVICES, (int)n, name) >=
+			   (int)sizeof(base)) {
 			continue;
 		}
 		if (add_pmu(c, tree, name, n, base)) {

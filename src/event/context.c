@@ -117,8 +117,9 @@ static void refresh_truth(struct quipu_event *e)
 {
 	struct context *c = e->ctx;
 
-	e->truth_open = c && e->signal != QUIPU_SIGNAL_NONE && !e->filtered && e->core->ops->signal &&
-			effective(e) >= STATE_INACTIVE && event_on_cpu(e, c->cpu);
+	e->truth_open = c && e->signal != QUIPU_SIGNAL_NONE && !e->filtered &&
+			e->core->ops->signal && effective(e) >= STATE_INACTIVE &&
+			event_on_cpu(e, c->cpu);
 	if (!e->truth_open)
 		return;
 	e->truth_cpu = (unsigned)c->cpu;
@@ -224,7 +225,8 @@ static int event_sched_in(struct quipu_event *e, unsigned cpu)
 	}
 	core->reason[0] = '\0';
 	if (e->pmu->add(e, QUIPU_EF_START)) {
-		keep_reason(e, core->reason[0] ? core->reason : "every counter that it could use is taken");
+		keep_reason(e, core->reason[0] ? core->reason
+					       : "every counter that it could use is taken");
 		event_set_state(e, STATE_INACTIVE);
 		e->oncpu = -1;
 		return -EAGAIN;
@@ -331,7 +333,8 @@ static bool any_active(const struct link *groups)
 	return false;
 }
 
-static bool may_go_on(const struct quipu_event *leader, const struct link *groups, unsigned cpu, bool room)
+static bool may_go_on(const struct quipu_event *leader, const struct link *groups, unsigned cpu,
+		      bool room)
 {
 	if (leader->pure_software)
 		return true;
@@ -367,18 +370,22 @@ static void arm_rotation(struct quipu_core *core, unsigned cpu, unsigned class)
 }
 
 /* A12 steps 1-4 for one group; *room is what is left for the rest of the set. */
-static void try_group(struct quipu_event *leader, struct sub *sub, enum set which, unsigned cpu, bool *room)
+static void try_group(struct quipu_event *leader, struct sub *sub, enum set which, unsigned cpu,
+		      bool *room)
 {
 	struct quipu_pmu *pmu = leader->pmu;
 
-	if (leader->state <= STATE_OFF || leader->state == STATE_ACTIVE || !event_on_cpu(leader, (int)cpu))
+	if (leader->state <= STATE_OFF || leader->state == STATE_ACTIVE ||
+	    !event_on_cpu(leader, (int)cpu))
 		return;
 	if (pmu->filter_match && !pmu->filter_match(leader, cpu))
 		return;
 	if (may_go_on(leader, &sub->groups[which], cpu, *room))
 		group_sched_in(leader, cpu);
 	else if (!leader->reason)
-		keep_reason(leader, "its turn never came: a group before it did not fit, and groups are tried strictly in order");
+		keep_reason(
+			leader,
+			"its turn never came: a group before it did not fit, and groups are tried strictly in order");
 	if (leader->state != STATE_INACTIVE)
 		return;
 	*room = false;
@@ -472,7 +479,7 @@ void context_task_in(struct quipu_task *task, unsigned n)
 	c->cpu = (int)n;
 	c->stamp = core_now(c->core, n);
 	refresh_all(c);
-	for (unsigned class = 0; class < c->nsubs; class++) {
+	for (unsigned class = 0; class < c->nsubs; class ++) {
 		struct sub *sub = c->subs[class];
 
 		if (!sub)
@@ -491,7 +498,7 @@ void context_task_out(struct quipu_task *task)
 	struct context *c = &task->ctx;
 	unsigned n = (unsigned)c->cpu;
 
-	for (unsigned class = 0; class < c->nsubs; class++) {
+	for (unsigned class = 0; class < c->nsubs; class ++) {
 		if (!c->subs[class])
 			continue;
 		pmu_disable(c->core, n, class);
@@ -542,7 +549,8 @@ void context_rotate(struct quipu_core *core, unsigned n, unsigned class)
 		return;
 	}
 	while (cpu->classes[class].mux_due <= now)
-		cpu->classes[class].mux_due += (now - cpu->classes[class].mux_due) / interval * interval + interval;
+		cpu->classes[class].mux_due +=
+			(now - cpu->classes[class].mux_due) / interval * interval + interval;
 	pmu_disable(core, n, class);
 	set_out(task, class, FLEXIBLE);
 	if (ce) {
@@ -656,10 +664,12 @@ void context_move_group(struct quipu_event *leader, unsigned class)
 	link_remove(&leader->group_link);
 	list_for_each(s, &leader->siblings, sibling_link) {
 		s->class = class;
-		event_set_state(s, s->attr.flags & QUIPU_ATTR_DISABLED ? STATE_OFF : STATE_INACTIVE);
+		event_set_state(s,
+				s->attr.flags & QUIPU_ATTR_DISABLED ? STATE_OFF : STATE_INACTIVE);
 	}
 	leader->class = class;
-	event_set_state(leader, leader->attr.flags & QUIPU_ATTR_DISABLED ? STATE_OFF : STATE_INACTIVE);
+	event_set_state(leader,
+			leader->attr.flags & QUIPU_ATTR_DISABLED ? STATE_OFF : STATE_INACTIVE);
 	add_leader(c, leader);
 }
 

@@ -30,7 +30,8 @@ static void config_defaults(struct quipu_core_config *c)
 		c->first_type = 6;
 }
 
-struct quipu_core *quipu_core_new(const struct quipu_core_config *config, const struct quipu_core_ops *ops, void *arg)
+struct quipu_core *quipu_core_new(const struct quipu_core_config *config,
+				  const struct quipu_core_ops *ops, void *arg)
 {
 	struct quipu_core *core = calloc(1, sizeof(*core));
 
@@ -273,9 +274,9 @@ static struct quipu_pmu *pmu_by_type(const struct quipu_core *core, uint64_t typ
 	return NULL;
 }
 
-#define ANY_EXCLUDE                                                                                         \
-	(QUIPU_ATTR_EXCLUDE_USER | QUIPU_ATTR_EXCLUDE_KERNEL | QUIPU_ATTR_EXCLUDE_HV | QUIPU_ATTR_EXCLUDE_IDLE | \
-	 QUIPU_ATTR_EXCLUDE_HOST | QUIPU_ATTR_EXCLUDE_GUEST)
+#define ANY_EXCLUDE                                                                                \
+	(QUIPU_ATTR_EXCLUDE_USER | QUIPU_ATTR_EXCLUDE_KERNEL | QUIPU_ATTR_EXCLUDE_HV |             \
+	 QUIPU_ATTR_EXCLUDE_IDLE | QUIPU_ATTR_EXCLUDE_HOST | QUIPU_ATTR_EXCLUDE_GUEST)
 
 /* A driver that takes the event may say what the user should know of it; what another one refused it for is no part of that. */
 static int ask_driver(struct quipu_pmu *pmu, struct quipu_event *e)
@@ -305,10 +306,11 @@ static int try_pmu(struct quipu_pmu *pmu, struct quipu_event *e)
 	if (r)
 		return r;
 	if ((pmu->capabilities & QUIPU_PMU_CAP_NO_EXCLUDE) && (e->attr.flags & ANY_EXCLUDE)) {
-		quipu_core_reason(e->core,
-				  "%s cannot tell user, kernel or guest activity apart; open the event without the "
-				  "exclude bits (no :u, :k, :h, :G or :H)",
-				  pmu->name);
+		quipu_core_reason(
+			e->core,
+			"%s cannot tell user, kernel or guest activity apart; open the event without the "
+			"exclude bits (no :u, :k, :h, :G or :H)",
+			pmu->name);
 		if (pmu->event_destroy)
 			pmu->event_destroy(e);
 		return -EINVAL;
@@ -327,8 +329,11 @@ static int try_all(struct quipu_event *e)
 			return r;
 	}
 	if (!e->core->reason[0])
-		quipu_core_reason(e->core, "this machine has no PMU of type %u and no PMU that takes this event; "
-				  "`quipu list` shows those there are", e->attr.type);
+		quipu_core_reason(
+			e->core,
+			"this machine has no PMU of type %u and no PMU that takes this event; "
+			"`quipu list` shows those there are",
+			e->attr.type);
 	return -ENOENT;
 }
 
@@ -357,8 +362,11 @@ int core_init_event(struct quipu_event *e)
 	if (!pmu)
 		return try_all(e);
 	if (extended && !(pmu->capabilities & QUIPU_PMU_CAP_EXTENDED_HW_TYPE)) {
-		quipu_core_reason(core, "%s takes no generic events (PMU type in the upper half of config); use an event "
-				  "of its own", pmu->name);
+		quipu_core_reason(
+			core,
+			"%s takes no generic events (PMU type in the upper half of config); use an event "
+			"of its own",
+			pmu->name);
 		return -ENOENT;
 	}
 	r = try_pmu(pmu, e);
@@ -468,7 +476,7 @@ void quipu_core_tick_at(struct quipu_core *core, unsigned n, const struct quipu_
 		cpu->tick_due = tick_after(core, now);
 	}
 	core_work(core);
-	for (unsigned class = 0; class < core->npmus; class++) {
+	for (unsigned class = 0; class < core->npmus; class ++) {
 		if (cpu->classes[class].mux_due <= now)
 			context_rotate(core, n, class);
 	}
@@ -480,7 +488,8 @@ void quipu_core_tick(struct quipu_core *core, unsigned cpu)
 	quipu_core_tick_at(core, cpu, NULL);
 }
 
-struct quipu_event *quipu_core_slot_event(const struct quipu_core *core, unsigned cpu, unsigned slot)
+struct quipu_event *quipu_core_slot_event(const struct quipu_core *core, unsigned cpu,
+					  unsigned slot)
 {
 	struct quipu_event *e;
 
@@ -499,7 +508,8 @@ void quipu_core_migrate(struct quipu_core *core, struct quipu_pmu *pmu, unsigned
 {
 	struct link *l, *next;
 
-	if (from == to || from >= core->config.ncpus || to >= core->config.ncpus || !core->cpus[to].online)
+	if (from == to || from >= core->config.ncpus || to >= core->config.ncpus ||
+	    !core->cpus[to].online)
 		return;
 	for (l = core->cpus[from].ctx.events.next; l != &core->cpus[from].ctx.events; l = next) {
 		struct quipu_event *e = container(l, struct quipu_event, ctx_link);
@@ -509,7 +519,8 @@ void quipu_core_migrate(struct quipu_core *core, struct quipu_pmu *pmu, unsigned
 			continue;
 		context_migrate(e, &core->cpus[to].ctx);
 		if (e->ctx == &core->cpus[to].ctx)
-			next = core->cpus[from].ctx.events.next; /* its members left as well: begin again */
+			next = core->cpus[from]
+				       .ctx.events.next; /* its members left as well: begin again */
 	}
 }
 

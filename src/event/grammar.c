@@ -47,7 +47,8 @@ static int append(struct quipu_event_list *list, struct quipu_parsed *e)
 {
 	/* Room doubles each time the number reaches a power of two. */
 	if (!(list->n & (list->n - 1))) {
-		struct quipu_parsed *grown = realloc(list->items, (list->n ? 2 * list->n : 1) * sizeof(*grown));
+		struct quipu_parsed *grown =
+			realloc(list->items, (list->n ? 2 * list->n : 1) * sizeof(*grown));
 
 		if (!grown)
 			return -ENOMEM;
@@ -99,42 +100,23 @@ static void apply_modifiers(struct quipu_parsed *e, struct span mods, bool group
 		switch (mods.p[i]) {
 		case 'u':
 			narrow(&f, EXCLUDE_RINGS, QUIPU_ATTR_EXCLUDE_USER, &rings);
-			f |= sides ? 0 : QUIPU_ATTR_EXCLUDE_GUEST; /* user level of this machine, not of its guests */
+			f |= sides ? 0
+				   : QUIPU_ATTR_EXCLUDE_GUEST; /* user level of this machine, not of its guests */
 			break;
-		case 'k':
-			narrow(&f, EXCLUDE_RINGS, QUIPU_ATTR_EXCLUDE_KERNEL, &rings);
-			break;
-		case 'h':
-			narrow(&f, EXCLUDE_RINGS, QUIPU_ATTR_EXCLUDE_HV, &rings);
-			break;
-		case 'G':
-			narrow(&f, EXCLUDE_GH, QUIPU_ATTR_EXCLUDE_GUEST, &sides);
-			break;
-		case 'H':
-			narrow(&f, EXCLUDE_GH, QUIPU_ATTR_EXCLUDE_HOST, &sides);
-			break;
-		case 'I':
-			f |= QUIPU_ATTR_EXCLUDE_IDLE;
-			break;
+		case 'k': narrow(&f, EXCLUDE_RINGS, QUIPU_ATTR_EXCLUDE_KERNEL, &rings); break;
+		case 'h': narrow(&f, EXCLUDE_RINGS, QUIPU_ATTR_EXCLUDE_HV, &rings); break;
+		case 'G': narrow(&f, EXCLUDE_GH, QUIPU_ATTR_EXCLUDE_GUEST, &sides); break;
+		case 'H': narrow(&f, EXCLUDE_GH, QUIPU_ATTR_EXCLUDE_HOST, &sides); break;
+		case 'I': f |= QUIPU_ATTR_EXCLUDE_IDLE; break;
 		case 'p':
 			added++;
 			f |= sides ? 0 : QUIPU_ATTR_EXCLUDE_GUEST;
 			break;
-		case 'P':
-			e->precise_max = true;
-			break;
-		case 'S':
-			e->sample_read = true;
-			break;
-		case 'W':
-			e->weak = true;
-			break;
-		case 'D':
-			f |= leader ? QUIPU_ATTR_PINNED : 0;
-			break;
-		case 'e':
-			f |= leader ? QUIPU_ATTR_EXCLUSIVE : 0;
-			break;
+		case 'P': e->precise_max = true; break;
+		case 'S': e->sample_read = true; break;
+		case 'W': e->weak = true; break;
+		case 'D': f |= leader ? QUIPU_ATTR_PINNED : 0; break;
+		case 'e': f |= leader ? QUIPU_ATTR_EXCLUSIVE : 0; break;
 		}
 	}
 	precise = precise + added > 3 ? 3 : precise + added;
@@ -155,14 +137,18 @@ static int read_modifiers(struct cursor *c, struct span *mods)
 		char ch = peek(c);
 
 		if (ch == 'b')
-			return grammar_fail(c, c->text + c->pos, "modifier 'b' (counted by BPF) is not served by quipu");
+			return grammar_fail(c, c->text + c->pos,
+					    "modifier 'b' (counted by BPF) is not served by quipu");
 		if (!strchr("ukhGHIpPSDeW", ch))
-			return grammar_fail(c, c->text + c->pos, "unknown modifier '%c'; known: u k h G H I p P S D e W",
+			return grammar_fail(c, c->text + c->pos,
+					    "unknown modifier '%c'; known: u k h G H I p P S D e W",
 					    ch);
 		if (ch == 'p' && ++precise > 3)
-			return grammar_fail(c, c->text + c->pos, "at most three 'p': precise_ip goes up to 3");
+			return grammar_fail(c, c->text + c->pos,
+					    "at most three 'p': precise_ip goes up to 3");
 		if (ch != 'p' && memchr(mods->p, ch, mods->n))
-			return grammar_fail(c, c->text + c->pos, "modifier '%c' is given twice", ch);
+			return grammar_fail(c, c->text + c->pos, "modifier '%c' is given twice",
+					    ch);
 		mods->n++;
 		c->pos++;
 	}
@@ -213,7 +199,8 @@ static bool has_glob(struct span word)
 }
 
 /* One event of @pmu; @terms NULL: none were given. */
-static int add_pmu_event(struct cursor *c, const struct quipu_catalog_pmu *pmu, const struct span *terms)
+static int add_pmu_event(struct cursor *c, const struct quipu_catalog_pmu *pmu,
+			 const struct span *terms)
 {
 	struct quipu_parsed e;
 	int ret = init_parsed(&e, pmu->type, 0);
@@ -243,7 +230,8 @@ static int unknown_pmu(struct cursor *c, struct span word)
 	for (size_t i = 0; i < c->catalog->npmus; i++)
 		nearest_offer(&near, c->catalog->pmus[i].name);
 	nearest_store(&near, c->err);
-	return grammar_fail(c, word.p, "this machine has no PMU '%.*s'", (int)(word.n < 64 ? word.n : 64), word.p);
+	return grammar_fail(c, word.p, "this machine has no PMU '%.*s'",
+			    (int)(word.n < 64 ? word.n : 64), word.p);
 }
 
 /* `word/terms/`: the PMU of that name, else all that carry it with a number or match the pattern. */
@@ -337,7 +325,8 @@ static const struct {
 	const char *reason;
 } elsewhere[] = {
 	{"mem", "breakpoints belong to the host: a modelled machine has none"},
-	{"duration_time", "a clock of perf's own; the seconds elapsed are printed below the counts"},
+	{"duration_time",
+	 "a clock of perf's own; the seconds elapsed are printed below the counts"},
 	{"user_time", "a clock of perf's own; count task-clock instead"},
 	{"system_time", "a clock of perf's own; count task-clock instead"},
 };
@@ -355,14 +344,17 @@ static int unknown_event(struct cursor *c, struct span word)
 		if (span_is(word, elsewhere[i].word))
 			return grammar_fail(c, word.p, "%s", elsewhere[i].reason);
 	if (catalog_has(c->catalog, word))
-		return grammar_fail(c, word.p, "'%.*s' is a PMU: write %.*s/EVENT/", shown, word.p, shown, word.p);
+		return grammar_fail(c, word.p, "'%.*s' is a PMU: write %.*s/EVENT/", shown, word.p,
+				    shown, word.p);
 	nearest_init(&near, word);
 	nearest_offer_events(&near, c->catalog);
 	nearest_store(&near, c->err);
-	if (word.p[0] == 'r' && word.n > 17 && word.p[1 + strspn(word.p + 1, "0123456789abcdefABCDEF")] == '\0')
+	if (word.p[0] == 'r' && word.n > 17 &&
+	    word.p[1 + strspn(word.p + 1, "0123456789abcdefABCDEF")] == '\0')
 		return grammar_fail(c, word.p, "a raw code has at most 16 hexadecimal digits");
-	return grammar_fail(c, word.p, "unknown event '%.*s'; `quipu list` shows the events of the machine", shown,
-			    word.p);
+	return grammar_fail(c, word.p,
+			    "unknown event '%.*s'; `quipu list` shows the events of the machine",
+			    shown, word.p);
 }
 
 /* A word without a slash behind it, or a generic name with terms. */
@@ -466,14 +458,17 @@ static int parse_event(struct cursor *c)
 	if (slash) {
 		end = closing_slash(c, c->pos + 1);
 		if (end == SIZE_MAX)
-			return grammar_fail(c, c->text + c->len, "the terms of '%.*s/' are not closed: a '/' is missing",
+			return grammar_fail(c, c->text + c->len,
+					    "the terms of '%.*s/' are not closed: a '/' is missing",
 					    (int)(word.n < 64 ? word.n : 64), word.p);
 		terms = (struct span){c->text + c->pos + 1, end - c->pos - 1};
 		if (!word.n)
 			return grammar_fail(c, word.p, "a PMU name is missing before '/'");
 	}
 	if (!slash && looks_like_tracepoint(c, word))
-		return grammar_fail(c, word.p, "tracepoints belong to the host's kernel: a modelled machine has none");
+		return grammar_fail(
+			c, word.p,
+			"tracepoints belong to the host's kernel: a modelled machine has none");
 	ret = add_word(c, word, slash ? &terms : NULL);
 	if (ret)
 		return ret;
@@ -532,7 +527,8 @@ static int parse_group(struct cursor *c)
 		c->pos++;
 	}
 	if (peek(c) == '\0')
-		return grammar_fail(c, c->text + c->pos, "the group is not closed: a '}' is missing");
+		return grammar_fail(c, c->text + c->pos,
+				    "the group is not closed: a '}' is missing");
 	if (peek(c) != '}')
 		return grammar_fail(c, c->text + c->pos, "unexpected '%c' in a group", peek(c));
 	c->pos++;
@@ -569,7 +565,8 @@ static int parse_list(struct cursor *c)
 		if (c->pos == c->len)
 			return 0;
 		if (peek(c) != ',')
-			return grammar_fail(c, c->text + c->pos, "unexpected '%c': events are separated by commas",
+			return grammar_fail(c, c->text + c->pos,
+					    "unexpected '%c': events are separated by commas",
 					    peek(c));
 		c->pos++;
 	}
@@ -589,18 +586,20 @@ static void cut_list(struct quipu_event_list *list, size_t n)
 		free_parsed(&list->items[--list->n]);
 }
 
-int quipu_grammar_parse(const struct quipu_catalog *catalog, const char *text, struct quipu_event_list *list,
-			struct quipu_grammar_error *err)
+int quipu_grammar_parse(const struct quipu_catalog *catalog, const char *text,
+			struct quipu_event_list *list, struct quipu_grammar_error *err)
 {
 	struct quipu_grammar_error unused;
-	struct cursor c = {.catalog = catalog, .text = text, .list = list, .err = err ? err : &unused};
+	struct cursor c = {
+		.catalog = catalog, .text = text, .list = list, .err = err ? err : &unused};
 	size_t n = list->n, terms = list->terms;
 	int ret;
 
 	*c.err = (struct quipu_grammar_error){0};
 	c.len = strnlen(text, QUIPU_GRAMMAR_MAX + 1);
 	if (c.len > QUIPU_GRAMMAR_MAX)
-		ret = grammar_fail(&c, text, "the event string is longer than %u bytes", QUIPU_GRAMMAR_MAX);
+		ret = grammar_fail(&c, text, "the event string is longer than %u bytes",
+				   QUIPU_GRAMMAR_MAX);
 	else
 		ret = parse_list(&c);
 	if (ret) {
@@ -620,7 +619,8 @@ void quipu_event_list_free(struct quipu_event_list *list)
 #define SHOWN_BEFORE 40u /* bytes of a long string before the column, and after it */
 #define SHOWN_AFTER  40u
 
-int quipu_grammar_explain(const char *text, const struct quipu_grammar_error *err, char *buf, size_t len)
+int quipu_grammar_explain(const char *text, const struct quipu_grammar_error *err, char *buf,
+			  size_t len)
 {
 	static const char head[] = "event syntax error: '";
 	size_t n = strnlen(text, QUIPU_GRAMMAR_MAX);
@@ -633,7 +633,8 @@ int quipu_grammar_explain(const char *text, const struct quipu_grammar_error *er
 	for (size_t i = from; i < to; i++)
 		shown[i - from] = text[i] >= ' ' && text[i] <= '~' ? text[i] : '?';
 	shown[to - from] = '\0';
-	return snprintf(buf, len, "%s%s%s%s'\n%*s^\n%s%s%s%s\n", head, from ? ".." : "", shown, to < n ? ".." : "",
-			(int)caret, "", err->reason, err->suggestion[0] ? "; did you mean '" : "", err->suggestion,
+	return snprintf(buf, len, "%s%s%s%s'\n%*s^\n%s%s%s%s\n", head, from ? ".." : "", shown,
+			to < n ? ".." : "", (int)caret, "", err->reason,
+			err->suggestion[0] ? "; did you mean '" : "", err->suggestion,
 			err->suggestion[0] ? "'?" : "");
 }

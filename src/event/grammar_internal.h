@@ -54,9 +54,11 @@ int grammar_cache(struct cursor *, struct span word, uint64_t *config);
 int grammar_number(struct span, uint64_t *value);
 
 /* Terms @body between slashes, applied to @e. @pmu NULL: a generic event, which takes only perf's own terms. */
-int grammar_terms(struct cursor *, struct span body, const struct quipu_catalog_pmu *pmu, struct quipu_parsed *e);
+int grammar_terms(struct cursor *, struct span body, const struct quipu_catalog_pmu *pmu,
+		  struct quipu_parsed *e);
 bool catalog_has(const struct quipu_catalog *, struct span word);
 const struct quipu_catalog_event *catalog_event(const struct quipu_catalog_pmu *, struct span name);
-const struct quipu_catalog_format *catalog_format(const struct quipu_catalog_pmu *, struct span name);
+const struct quipu_catalog_format *catalog_format(const struct quipu_catalog_pmu *,
+						  struct span name);
 
 #endif

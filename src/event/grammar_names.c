@@ -20,9 +20,18 @@ struct generic {
 	uint64_t config;
 };
 
-#define HW(n, a, c)    {n, a, PERF_TYPE_HARDWARE, c}
-#define SW(n, a, c)    {n, a, PERF_TYPE_SOFTWARE, c}
-#define CACHE(n, c, o, r) {n, NULL, PERF_TYPE_HW_CACHE, (c) | (o) << 8 | (r) << 16}
+#define HW(n, a, c)                                                                                \
+	{                                                                                          \
+		n, a, PERF_TYPE_HARDWARE, c                                                        \
+	}
+#define SW(n, a, c)                                                                                \
+	{                                                                                          \
+		n, a, PERF_TYPE_SOFTWARE, c                                                        \
+	}
+#define CACHE(n, c, o, r)                                                                          \
+	{                                                                                          \
+		n, NULL, PERF_TYPE_HW_CACHE, (c) | (o) << 8 | (r) << 16                            \
+	}
 
 static const struct generic generics[] = {
 	HW("cycles", "cpu-cycles", 0),
@@ -87,20 +96,32 @@ struct spelling {
 };
 
 static const struct spelling caches[] = {
-	{"L1-dcache", 0}, {"l1-d", 0},		{"l1d", 0},   {"L1-data", 0}, {"L1-icache", 1},
-	{"l1-i", 1},	  {"l1i", 1},		{"L1-instruction", 1},	      {"LLC", 2},
-	{"L2", 2},	  {"dTLB", 3},		{"d-tlb", 3}, {"Data-TLB", 3}, {"iTLB", 4},
-	{"i-tlb", 4},	  {"Instruction-TLB", 4}, {"branch", 5}, {"bpu", 5},  {"btb", 5},
-	{"bpc", 5},	  {"node", 6},
+	{"L1-dcache", 0}, {"l1-d", 0}, {"l1d", 0},   {"L1-data", 0},
+	{"L1-icache", 1}, {"l1-i", 1}, {"l1i", 1},   {"L1-instruction", 1},
+	{"LLC", 2},	  {"L2", 2},   {"dTLB", 3},  {"d-tlb", 3},
+	{"Data-TLB", 3},  {"iTLB", 4}, {"i-tlb", 4}, {"Instruction-TLB", 4},
+	{"branch", 5},	  {"bpu", 5},  {"btb", 5},   {"bpc", 5},
+	{"node", 6},
 };
 
 #define RESULT 16u /* ids of results; below are operations */
 static const struct spelling parts[] = {
-	{"load", 0},  {"loads", 0},	 {"read", 0},		  {"store", 1},
-	{"stores", 1}, {"write", 1},	 {"prefetch", 2},	  {"prefetches", 2},
-	{"speculative-read", 2},	 {"speculative-load", 2}, {"refs", RESULT},
-	{"Reference", RESULT},		 {"ops", RESULT},	  {"access", RESULT},
-	{"misses", RESULT + 1},		 {"miss", RESULT + 1},
+	{"load", 0},
+	{"loads", 0},
+	{"read", 0},
+	{"store", 1},
+	{"stores", 1},
+	{"write", 1},
+	{"prefetch", 2},
+	{"prefetches", 2},
+	{"speculative-read", 2},
+	{"speculative-load", 2},
+	{"refs", RESULT},
+	{"Reference", RESULT},
+	{"ops", RESULT},
+	{"access", RESULT},
+	{"misses", RESULT + 1},
+	{"miss", RESULT + 1},
 };
 
 /* Operations that a cache has: bit 0 read, 1 write, 2 prefetch. */
@@ -193,12 +214,15 @@ int grammar_cache(struct cursor *c, struct span word, uint64_t *config)
 		const struct spelling *part = longest(parts, COUNT(parts), rest);
 
 		if (!part)
-			return grammar_fail(c, rest.p, "'%.*s' is no operation or result of a cache: load, store, "
-					    "prefetch, refs, misses", (int)rest.n, rest.p);
+			return grammar_fail(
+				c, rest.p,
+				"'%.*s' is no operation or result of a cache: load, store, "
+				"prefetch, refs, misses",
+				(int)rest.n, rest.p);
 		if (part->id < RESULT && !have_op) {
 			if (!(cache_ops[cache->id] >> part->id & 1))
-				return grammar_fail(c, rest.p, "%s has no event for a %s", cache->text,
-						    op_names[part->id]);
+				return grammar_fail(c, rest.p, "%s has no event for a %s",
+						    cache->text, op_names[part->id]);
 			op = part->id;
 			have_op = true;
 		} else if (part->id >= RESULT && !have_result) {

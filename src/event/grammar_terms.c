@@ -95,8 +95,19 @@ static int number_value(struct cursor *c, const struct term *t, uint64_t *value)
 }
 
 enum own {
-	OWN_CONFIG, OWN_CONFIG1, OWN_CONFIG2, OWN_CONFIG3, OWN_NAME, OWN_PERIOD, OWN_FREQ, OWN_CALL_GRAPH,
-	OWN_MAX_STACK, OWN_INHERIT, OWN_NO_INHERIT, OWN_IGNORED, OWN_REFUSED,
+	OWN_CONFIG,
+	OWN_CONFIG1,
+	OWN_CONFIG2,
+	OWN_CONFIG3,
+	OWN_NAME,
+	OWN_PERIOD,
+	OWN_FREQ,
+	OWN_CALL_GRAPH,
+	OWN_MAX_STACK,
+	OWN_INHERIT,
+	OWN_NO_INHERIT,
+	OWN_IGNORED,
+	OWN_REFUSED,
 };
 
 /* perf's own terms; a PMU's format terms with these names cannot be reached, there as here. */
@@ -104,13 +115,27 @@ static const struct {
 	const char *name;
 	enum own own;
 } own_terms[] = {
-	{"config", OWN_CONFIG},	    {"config1", OWN_CONFIG1},	    {"config2", OWN_CONFIG2},
-	{"config3", OWN_CONFIG3},   {"name", OWN_NAME},		    {"period", OWN_PERIOD},
-	{"freq", OWN_FREQ},	    {"call-graph", OWN_CALL_GRAPH}, {"max-stack", OWN_MAX_STACK},
-	{"inherit", OWN_INHERIT},   {"no-inherit", OWN_NO_INHERIT}, {"metric-id", OWN_IGNORED},
-	{"time", OWN_IGNORED},	    {"percore", OWN_REFUSED},	    {"branch_type", OWN_REFUSED},
-	{"stack-size", OWN_REFUSED}, {"nr", OWN_REFUSED},	    {"overwrite", OWN_REFUSED},
-	{"no-overwrite", OWN_REFUSED}, {"aux-output", OWN_REFUSED}, {"aux-sample-size", OWN_REFUSED},
+	{"config", OWN_CONFIG},
+	{"config1", OWN_CONFIG1},
+	{"config2", OWN_CONFIG2},
+	{"config3", OWN_CONFIG3},
+	{"name", OWN_NAME},
+	{"period", OWN_PERIOD},
+	{"freq", OWN_FREQ},
+	{"call-graph", OWN_CALL_GRAPH},
+	{"max-stack", OWN_MAX_STACK},
+	{"inherit", OWN_INHERIT},
+	{"no-inherit", OWN_NO_INHERIT},
+	{"metric-id", OWN_IGNORED},
+	{"time", OWN_IGNORED},
+	{"percore", OWN_REFUSED},
+	{"branch_type", OWN_REFUSED},
+	{"stack-size", OWN_REFUSED},
+	{"nr", OWN_REFUSED},
+	{"overwrite", OWN_REFUSED},
+	{"no-overwrite", OWN_REFUSED},
+	{"aux-output", OWN_REFUSED},
+	{"aux-sample-size", OWN_REFUSED},
 };
 
 static int find_own(struct span name)
@@ -167,7 +192,8 @@ static int own_term(struct terms *ts, const struct term *t, enum own own)
 	case OWN_PERIOD:
 	case OWN_FREQ:
 		if (!v || v >> 63)
-			return grammar_fail(ts->c, t->value.p, "%.*s must be 1 .. 2^63-1", (int)t->name.n, t->name.p);
+			return grammar_fail(ts->c, t->value.p, "%.*s must be 1 .. 2^63-1",
+					    (int)t->name.n, t->name.p);
 		e->attr.sample_period = v;
 		e->has_period = own == OWN_PERIOD;
 		e->has_freq = own == OWN_FREQ;
@@ -176,20 +202,18 @@ static int own_term(struct terms *ts, const struct term *t, enum own own)
 		return 0;
 	case OWN_MAX_STACK:
 		if (v > UINT16_MAX)
-			return grammar_fail(ts->c, t->value.p, "max-stack is at most %u", UINT16_MAX);
+			return grammar_fail(ts->c, t->value.p, "max-stack is at most %u",
+					    UINT16_MAX);
 		e->attr.sample_max_stack = (uint16_t)v;
 		return 0;
 	case OWN_INHERIT:
-	case OWN_NO_INHERIT:
-		e->inherit_off = own == OWN_NO_INHERIT ? v : !v;
-		return 0;
-	default:
-		*config_word(&e->attr, (unsigned)(own - OWN_CONFIG)) = v;
-		return 0;
+	case OWN_NO_INHERIT: e->inherit_off = own == OWN_NO_INHERIT ? v : !v; return 0;
+	default: *config_word(&e->attr, (unsigned)(own - OWN_CONFIG)) = v; return 0;
 	}
 }
 
-const struct quipu_catalog_format *catalog_format(const struct quipu_catalog_pmu *pmu, struct span name)
+const struct quipu_catalog_format *catalog_format(const struct quipu_catalog_pmu *pmu,
+						  struct span name)
 {
 	for (size_t i = 0; pmu && i < pmu->nformats; i++)
 		if (span_is(name, pmu->formats[i].name))
@@ -197,7 +221,8 @@ const struct quipu_catalog_format *catalog_format(const struct quipu_catalog_pmu
 	return NULL;
 }
 
-const struct quipu_catalog_event *catalog_event(const struct quipu_catalog_pmu *pmu, struct span name)
+const struct quipu_catalog_event *catalog_event(const struct quipu_catalog_pmu *pmu,
+						struct span name)
 {
 	for (size_t i = 0; pmu && i < pmu->nevents; i++)
 		if (span_is_nocase(name, pmu->events[i].name))
@@ -226,21 +251,23 @@ static int format_term(struct terms *ts, const struct quipu_catalog_format *f, c
 		return ret;
 	if (v > max)
 		return grammar_fail(ts->c, t->has_value ? t->value.p : t->name.p,
-				    "value too big for format, maximum is %llu", (unsigned long long)max);
+				    "value too big for format, maximum is %llu",
+				    (unsigned long long)max);
 	ts->bits[f->word] |= deposit(v, f->mask);
 	return 0;
 }
 
 /* "split=?": the value that the user gave for the term of this name. */
-static int parameter(struct terms *ts, const struct quipu_catalog_event *ev, struct term *t, const char *at)
+static int parameter(struct terms *ts, const struct quipu_catalog_event *ev, struct term *t,
+		     const char *at)
 {
 	struct span rest = ts->body;
 
 	while (rest.n) {
 		struct term u = next_term(&rest);
 
-		if (u.name.n == t->name.n && !memcmp(u.name.p, t->name.p, t->name.n) && u.has_value &&
-		    !span_is(u.value, "?")) {
+		if (u.name.n == t->name.n && !memcmp(u.name.p, t->name.p, t->name.n) &&
+		    u.has_value && !span_is(u.value, "?")) {
 			t->value = u.value;
 			return 0;
 		}
@@ -249,8 +276,9 @@ static int parameter(struct terms *ts, const struct quipu_catalog_event *ev, str
 			rest.n--;
 		}
 	}
-	return grammar_fail(ts->c, at, "event '%s' needs a value for '%.*s': write %s/%s,%.*s=N/", ev->name,
-			    (int)t->name.n, t->name.p, ts->pmu->name, ev->name, (int)t->name.n, t->name.p);
+	return grammar_fail(ts->c, at, "event '%s' needs a value for '%.*s': write %s/%s,%.*s=N/",
+			    ev->name, (int)t->name.n, t->name.p, ts->pmu->name, ev->name,
+			    (int)t->name.n, t->name.p);
 }
 
 static int take_unit(struct terms *ts, const struct quipu_catalog_event *ev, const char *at)
@@ -262,7 +290,8 @@ static int take_unit(struct terms *ts, const struct quipu_catalog_event *ev, con
 	if (!ev->unit && !ev->has_scale)
 		return 0;
 	if (ts->scaled)
-		return grammar_fail(ts->c, at, "'%s' and '%s' both have a unit or scale", ts->scaled->name, ev->name);
+		return grammar_fail(ts->c, at, "'%s' and '%s' both have a unit or scale",
+				    ts->scaled->name, ev->name);
 	ts->scaled = ev;
 	e->scale = ev->scale;
 	if (ev->unit) {
@@ -297,8 +326,11 @@ static int event_terms(struct terms *ts, const struct quipu_catalog_event *ev, c
 		else if (f)
 			ret = format_term(ts, f, &t);
 		else
-			ret = grammar_fail(ts->c, at, "the machine's own file of event '%s' has the unknown term "
-					   "'%.*s'", ev->name, (int)t.name.n, t.name.p);
+			ret = grammar_fail(
+				ts->c, at,
+				"the machine's own file of event '%s' has the unknown term "
+				"'%.*s'",
+				ev->name, (int)t.name.n, t.name.p);
 		if (ret)
 			return ret;
 		if (rest.n) {
@@ -340,9 +372,10 @@ static int unknown_term(struct terms *ts, const struct term *t)
 			nearest_offer(&near, own_terms[i].name);
 	nearest_store(&near, ts->c->err);
 	list_formats(pmu, list, sizeof(list));
-	return grammar_fail(ts->c, t->name.p, "unknown term '%.*s' for %s; it takes %sconfig, name, period",
-			    (int)(t->name.n < 40 ? t->name.n : 40), t->name.p, pmu ? pmu->name : "a generic event",
-			    list);
+	return grammar_fail(ts->c, t->name.p,
+			    "unknown term '%.*s' for %s; it takes %sconfig, name, period",
+			    (int)(t->name.n < 40 ? t->name.n : 40), t->name.p,
+			    pmu ? pmu->name : "a generic event", list);
 }
 
 /* The event that a term names: `name`, `name=1` or `event=name`. */
@@ -406,7 +439,8 @@ static bool is_parameter_only(struct terms *ts, const struct term *t)
 		while (inner.n) {
 			struct term p = next_term(&inner);
 
-			if (span_is(p.value, "?") && p.name.n == t->name.n && !memcmp(p.name.p, t->name.p, p.name.n))
+			if (span_is(p.value, "?") && p.name.n == t->name.n &&
+			    !memcmp(p.name.p, t->name.p, p.name.n))
 				return true;
 			if (inner.n) {
 				inner.p++;
@@ -437,7 +471,8 @@ static int one_term(struct terms *ts, const struct term *t)
 		return event_terms(ts, ev, t->name.p);
 	f = catalog_format(ts->pmu, t->name);
 	if (f && span_is(t->value, "?"))
-		return grammar_fail(ts->c, t->value.p, "'?' stands in event files; give a number here");
+		return grammar_fail(ts->c, t->value.p,
+				    "'?' stands in event files; give a number here");
 	if (f)
 		return format_term(ts, f, t);
 	if (ts->pmu && !t->has_value && is_raw(t->name) && !event_anywhere(ts->c->catalog, t->name))
@@ -465,7 +500,8 @@ static int all_terms(struct terms *ts)
 	return 0;
 }
 
-int grammar_terms(struct cursor *c, struct span body, const struct quipu_catalog_pmu *pmu, struct quipu_parsed *e)
+int grammar_terms(struct cursor *c, struct span body, const struct quipu_catalog_pmu *pmu,
+		  struct quipu_parsed *e)
 {
 	struct terms ts = {.c = c, .pmu = pmu, .e = e, .body = body};
 	int ret;

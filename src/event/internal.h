@@ -15,17 +15,17 @@
 
 #include <quipu/event.h>
 
-#define PAGE 4096u
-#define NSEC_PER_SEC UINT64_C(1000000000)
-#define NEVER UINT64_MAX
-#define THROTTLED UINT_MAX   /* hw.interrupts of a throttled event */
-#define RECORD_MAX 65528u    /* header.size is 16 bits and a multiple of 8 */
-#define READ_MAX 16384u	     /* largest group read (A4 step 33) */
+#define PAGE	       4096u
+#define NSEC_PER_SEC   UINT64_C(1000000000)
+#define NEVER	       UINT64_MAX
+#define THROTTLED      UINT_MAX /* hw.interrupts of a throttled event */
+#define RECORD_MAX     65528u	/* header.size is 16 bits and a multiple of 8 */
+#define READ_MAX       16384u	/* largest group read (A4 step 33) */
 #define CLASS_SOFTWARE 0u
 
 /* Sample and read bits that Debian 12's <linux/perf_event.h> may or may not have; values of Linux 6.12. */
 #define SAMPLE_KNOWN ((UINT64_C(1) << 25) - 1)
-#define READ_KNOWN ((UINT64_C(1) << 5) - 1)
+#define READ_KNOWN   ((UINT64_C(1) << 5) - 1)
 #define BRANCH_KNOWN ((UINT64_C(1) << 20) - 1)
 
 /* Circular list; an element outside any list points to itself. */
@@ -58,11 +58,12 @@ static inline void link_remove(struct link *l)
 	link_init(l);
 }
 
-#define container(ptr, type, member) ((type *)((char *)(ptr) - offsetof(type, member)))
+#define container(ptr, type, member) ((type *)((char *)(ptr)-offsetof(type, member)))
 /* The body may remove @pos, nothing else. */
-#define list_for_each(pos, head, member)                                                                    \
-	for (struct link *it_##pos = (head)->next, *next_##pos = it_##pos->next;                            \
-	     it_##pos != (head) && ((pos) = container(it_##pos, __typeof__(*(pos)), member), true);         \
+#define list_for_each(pos, head, member)                                                           \
+	for (struct link *it_##pos = (head)->next, *next_##pos = it_##pos->next;                   \
+	     it_##pos != (head) &&                                                                 \
+	     ((pos) = container(it_##pos, __typeof__(*(pos)), member), true);                      \
 	     it_##pos = next_##pos, next_##pos = it_##pos->next)
 
 enum event_state {
@@ -96,21 +97,21 @@ struct context {
 struct quipu_ring {
 	struct quipu_core *core;
 	uint8_t *mem;
-	size_t pages;	/* data pages, a power of two or 0 */
-	uint64_t head;	/* the trusted copy of data_head */
+	size_t pages;	 /* data pages, a power of two or 0 */
+	uint64_t head;	 /* the trusted copy of data_head */
 	uint64_t wakeup; /* bytes at the last wake-up */
 	uint64_t watermark;
 	uint64_t lost;
 	unsigned samples; /* since the last wake-up, for wakeup_events */
 	bool overwrite;
 	bool paused;
-	unsigned poll;	      /* pending POLLIN */
-	unsigned maps;	      /* mappings of all events */
-	unsigned refs;	      /* attached events + mappings */
-	struct link events;   /* attached, quipu_event.ring_link */
+	unsigned poll;	    /* pending POLLIN */
+	unsigned maps;	    /* mappings of all events */
+	unsigned refs;	    /* attached events + mappings */
+	struct link events; /* attached, quipu_event.ring_link */
 	struct link core_link;
-	uid_t uid;	      /* who is charged */
-	size_t locked;	      /* pages charged */
+	uid_t uid;     /* who is charged */
+	size_t locked; /* pages charged */
 };
 
 struct quipu_event {
@@ -157,7 +158,7 @@ struct quipu_event {
 	struct link ring_link;
 	unsigned maps;
 	uint64_t lost;
-	int limit; /* event_limit */
+	int limit;   /* event_limit */
 	int pending; /* POLL_IN, POLL_HUP or 0 */
 	bool async;
 	bool pending_disable;
@@ -182,8 +183,8 @@ struct quipu_task {
 };
 
 struct cpu_class {
-	bool exclusive;	 /* an exclusive group is on */
-	unsigned nest;	 /* of pmu_disable */
+	bool exclusive;	  /* an exclusive group is on */
+	unsigned nest;	  /* of pmu_disable */
 	uint64_t mux_due; /* next rotation, NEVER */
 };
 
@@ -193,9 +194,9 @@ struct cpu {
 	bool online;
 	struct cpu_class *classes;
 	struct quipu_event *slots[QUIPU_SLOTS];
-	struct link active; /* events in state ACTIVE */
-	uint64_t tick_due;  /* NEVER when not needed */
-	uint64_t told;	    /* next tick as last told to the owner */
+	struct link active;		 /* events in state ACTIVE */
+	uint64_t tick_due;		 /* NEVER when not needed */
+	uint64_t told;			 /* next tick as last told to the owner */
 	const struct quipu_sample *regs; /* where the CPU stands, during a tick */
 };
 
@@ -222,8 +223,8 @@ struct quipu_core {
 	size_t nlocked;
 	uint64_t next_id;
 	uint64_t tick_ns;
-	unsigned pending; /* events with pending_disable */
-	uint8_t *record;  /* RECORD_MAX bytes to build a record in */
+	unsigned pending;		   /* events with pending_disable */
+	uint8_t *record;		   /* RECORD_MAX bytes to build a record in */
 	const struct quipu_caller *caller; /* of the open in progress, else NULL */
 	char reason[512];
 };
@@ -239,7 +240,8 @@ bool core_kernel_allowed(const struct quipu_core *, const struct quipu_caller *)
 void core_wake(struct quipu_event *, unsigned bits);
 
 /* attr.c: A4 steps 2-11 and 14-17 of those that need no event. */
-int attr_copy(struct quipu_core *, const void *attr, size_t len, uint32_t *size_back, struct quipu_attr *out);
+int attr_copy(struct quipu_core *, const void *attr, size_t len, uint32_t *size_back,
+	      struct quipu_attr *out);
 int attr_check(struct quipu_core *, const struct quipu_caller *, struct quipu_attr *);
 int attr_permission(struct quipu_core *, const struct quipu_caller *, const struct quipu_attr *);
 static inline bool attr_sampling(const struct quipu_attr *a)
@@ -248,8 +250,9 @@ static inline bool attr_sampling(const struct quipu_attr *a)
 }
 
 /* open.c */
-struct quipu_event *event_alloc(struct quipu_core *, const struct quipu_attr *, int cpu, struct quipu_task *,
-				struct quipu_event *leader, struct quipu_event *parent, int *err);
+struct quipu_event *event_alloc(struct quipu_core *, const struct quipu_attr *, int cpu,
+				struct quipu_task *, struct quipu_event *leader,
+				struct quipu_event *parent, int *err);
 void event_free(struct quipu_event *);
 
 /* context.c */
@@ -308,7 +311,8 @@ void task_switch_record(struct quipu_task *, unsigned cpu, bool out, bool preemp
 
 /* software.c */
 void software_init(struct quipu_pmu *);
-void software_occurred(struct quipu_core *, unsigned cpu, uint64_t config, uint64_t nr, const struct quipu_sample *);
+void software_occurred(struct quipu_core *, unsigned cpu, uint64_t config, uint64_t nr,
+		       const struct quipu_sample *);
 void software_expire(struct quipu_event *, const struct quipu_sample *);
 
 #endif

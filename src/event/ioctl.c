@@ -9,7 +9,20 @@
 #include "internal.h"
 
 /* The number within the family, the same on every architecture; direction and size bits differ (A9). */
-enum { ENABLE, DISABLE, REFRESH, RESET, PERIOD, SET_OUTPUT, SET_FILTER, ID, SET_BPF, PAUSE_OUTPUT, QUERY_BPF, MODIFY };
+enum {
+	ENABLE,
+	DISABLE,
+	REFRESH,
+	RESET,
+	PERIOD,
+	SET_OUTPUT,
+	SET_FILTER,
+	ID,
+	SET_BPF,
+	PAUSE_OUTPUT,
+	QUERY_BPF,
+	MODIFY
+};
 
 static int refuse(struct quipu_event *e, int err, const char *why)
 {
@@ -73,28 +86,23 @@ int quipu_event_ioctl(struct quipu_event *e, unsigned long cmd, uint64_t arg)
 	if (((cmd >> 8) & 0xff) != '$')
 		return -ENOTTY;
 	switch (cmd & 0xff) {
-	case ENABLE:
-		apply(e, arg, event_enable);
-		return 0;
-	case DISABLE:
-		apply(e, arg, event_disable);
-		return 0;
-	case REFRESH:
-		return refresh(e, arg);
-	case RESET:
-		apply(e, arg, reset);
-		return 0;
-	case PERIOD:
-		return quipu_event_set_period(e, arg);
-	case PAUSE_OUTPUT:
-		return pause_output(e, arg);
+	case ENABLE: apply(e, arg, event_enable); return 0;
+	case DISABLE: apply(e, arg, event_disable); return 0;
+	case REFRESH: return refresh(e, arg);
+	case RESET: apply(e, arg, reset); return 0;
+	case PERIOD: return quipu_event_set_period(e, arg);
+	case PAUSE_OUTPUT: return pause_output(e, arg);
 	case SET_FILTER:
-		return refuse(e, -EINVAL, "only tracepoints and traces have filters, and this machine has neither");
+		return refuse(
+			e, -EINVAL,
+			"only tracepoints and traces have filters, and this machine has neither");
 	case SET_BPF:
 	case QUERY_BPF:
-		return refuse(e, -EINVAL, "only tracepoints take BPF programs, and this machine has none");
+		return refuse(e, -EINVAL,
+			      "only tracepoints take BPF programs, and this machine has none");
 	case MODIFY:
-		return refuse(e, -EOPNOTSUPP, "only breakpoints can be modified, and this machine has none");
+		return refuse(e, -EOPNOTSUPP,
+			      "only breakpoints can be modified, and this machine has none");
 	}
 	return -ENOTTY;
 }

@@ -10,7 +10,8 @@
 
 #include "internal.h"
 
-#define FLAGS_KNOWN (PERF_FLAG_FD_NO_GROUP | PERF_FLAG_FD_OUTPUT | PERF_FLAG_PID_CGROUP | PERF_FLAG_FD_CLOEXEC)
+#define FLAGS_KNOWN                                                                                \
+	(PERF_FLAG_FD_NO_GROUP | PERF_FLAG_FD_OUTPUT | PERF_FLAG_PID_CGROUP | PERF_FLAG_FD_CLOEXEC)
 
 static int refuse(struct quipu_core *core, int err, const char *why)
 {
@@ -35,8 +36,8 @@ static void init_period(struct quipu_event *e, const struct quipu_event *parent)
 }
 
 struct quipu_event *event_alloc(struct quipu_core *core, const struct quipu_attr *attr, int cpu,
-				struct quipu_task *task, struct quipu_event *leader, struct quipu_event *parent,
-				int *err)
+				struct quipu_task *task, struct quipu_event *leader,
+				struct quipu_event *parent, int *err)
 {
 	struct quipu_event *e = calloc(1, sizeof(*e));
 
@@ -102,17 +103,20 @@ static int check_clock(struct quipu_core *core, const struct quipu_event *e)
 		return 0;
 	switch (e->attr.clockid) {
 	case CLOCK_MONOTONIC:
-	case CLOCK_MONOTONIC_RAW:
-		return 0;
+	case CLOCK_MONOTONIC_RAW: return 0;
 	case CLOCK_REALTIME:
 	case CLOCK_BOOTTIME:
 	case CLOCK_TAI:
 		if (e->pmu->capabilities & QUIPU_PMU_CAP_NO_NMI)
 			return 0;
-		return refuse(core, -EINVAL, "this PMU samples from an NMI, where only the monotonic clocks can be read; "
-					     "use CLOCK_MONOTONIC (-k mono)");
+		return refuse(
+			core, -EINVAL,
+			"this PMU samples from an NMI, where only the monotonic clocks can be read; "
+			"use CLOCK_MONOTONIC (-k mono)");
 	}
-	return refuse(core, -EINVAL, "clockid names no clock that records can carry; use CLOCK_MONOTONIC (-k mono)");
+	return refuse(
+		core, -EINVAL,
+		"clockid names no clock that records can carry; use CLOCK_MONOTONIC (-k mono)");
 }
 
 /* An exclusive PMU serves either tasks or CPUs at a time, and one event of a context (steps 26, 33). */
@@ -128,7 +132,8 @@ static int check_exclusive_pmu(const struct quipu_event *e)
 		if (o == e || o->pmu != e->pmu || !o->ctx)
 			continue;
 		if (!o->task != !e->task || (o->task == e->task && overlaps))
-			return refuse(e->core, -EBUSY, "this PMU serves one event at a time and is in use");
+			return refuse(e->core, -EBUSY,
+				      "this PMU serves one event at a time and is in use");
 	}
 	return 0;
 }
@@ -138,23 +143,31 @@ static int check_capabilities(const struct quipu_event *e, unsigned long flags)
 	struct quipu_core *core = e->core;
 	const struct quipu_pmu *pmu = e->pmu;
 
-	if ((e->attr.flags & QUIPU_ATTR_AUX_OUTPUT) && !(pmu->capabilities & QUIPU_PMU_CAP_AUX_OUTPUT))
-		return refuse(core, -EOPNOTSUPP, "this PMU writes no trace that the event's output could go to");
+	if ((e->attr.flags & QUIPU_ATTR_AUX_OUTPUT) &&
+	    !(pmu->capabilities & QUIPU_PMU_CAP_AUX_OUTPUT))
+		return refuse(core, -EOPNOTSUPP,
+			      "this PMU writes no trace that the event's output could go to");
 	if (flags & PERF_FLAG_PID_CGROUP) {
 		bool uncore = pmu->context == QUIPU_CONTEXT_UNCORE;
 
-		return refuse(core, uncore ? -EINVAL : -EBADF, "a modelled machine has no control groups; count a task (-p) or "
-							       "all CPUs (-a)");
+		return refuse(core, uncore ? -EINVAL : -EBADF,
+			      "a modelled machine has no control groups; count a task (-p) or "
+			      "all CPUs (-a)");
 	}
-	if ((e->attr.sample_type & PERF_SAMPLE_CALLCHAIN) && e->attr.sample_max_stack > core->config.max_stack)
-		return refuse(core, -EOVERFLOW, "the call chain is asked deeper than perf_event_max_stack");
+	if ((e->attr.sample_type & PERF_SAMPLE_CALLCHAIN) &&
+	    e->attr.sample_max_stack > core->config.max_stack)
+		return refuse(core, -EOVERFLOW,
+			      "the call chain is asked deeper than perf_event_max_stack");
 	if (attr_sampling(&e->attr) && (pmu->capabilities & QUIPU_PMU_CAP_NO_INTERRUPT)) {
-		quipu_core_reason(core, "%s cannot sample: its counters raise no interrupt; count with `quipu stat` instead",
-				  pmu->name);
+		quipu_core_reason(
+			core,
+			"%s cannot sample: its counters raise no interrupt; count with `quipu stat` instead",
+			pmu->name);
 		return -EOPNOTSUPP;
 	}
 	if ((e->attr.flags & QUIPU_ATTR_SIGTRAP) && !core->ops->sigtrap)
-		return refuse(core, -EOPNOTSUPP, "this machine sends no SIGTRAP on overflow; use a ring buffer");
+		return refuse(core, -EOPNOTSUPP,
+			      "this machine sends no SIGTRAP on overflow; use a ring buffer");
 	return check_clock(core, e);
 }
 
@@ -164,11 +177,16 @@ static int check_target(const struct quipu_event *e, const struct quipu_caller *
 
 	if (!e->task) {
 		if (core->config.paranoid > 0 && !who->perfmon)
-			return refuse(core, -EACCES, "counting a whole CPU needs perf_event_paranoid <= 0 or CAP_PERFMON");
+			return refuse(
+				core, -EACCES,
+				"counting a whole CPU needs perf_event_paranoid <= 0 or CAP_PERFMON");
 		return 0;
 	}
 	if (e->pmu->context == QUIPU_CONTEXT_UNCORE) {
-		quipu_core_reason(core, "%s counts for the whole machine, not for a task; count CPU-wide (-a)", e->pmu->name);
+		quipu_core_reason(
+			core,
+			"%s counts for the whole machine, not for a task; count CPU-wide (-a)",
+			e->pmu->name);
 		return -EINVAL;
 	}
 	if (e->task->exited)
@@ -192,7 +210,8 @@ static int check_group(struct quipu_event *e, struct quipu_event *group, bool *m
 	if (!group)
 		return 0;
 	if (group->leader != group)
-		return refuse(core, -EINVAL, "the group's event is itself a member, not the leader");
+		return refuse(core, -EINVAL,
+			      "the group's event is itself a member, not the leader");
 	if (!same_clock(&group->attr, &e->attr))
 		return refuse(core, -EINVAL, "the members of a group use one clock");
 	if (group->cpu != e->cpu)
@@ -207,10 +226,13 @@ static int check_group(struct quipu_event *e, struct quipu_event *group, bool *m
 		else if (group->pure_software && group->class == CLASS_SOFTWARE)
 			*move = true;
 		else
-			return refuse(core, -EINVAL, "the members of a group are of one PMU (software events may join any)");
+			return refuse(
+				core, -EINVAL,
+				"the members of a group are of one PMU (software events may join any)");
 	}
 	if (e->attr.flags & (QUIPU_ATTR_PINNED | QUIPU_ATTR_EXCLUSIVE))
-		return refuse(core, -EINVAL, "only the leader of a group can be pinned or exclusive");
+		return refuse(core, -EINVAL,
+			      "only the leader of a group can be pinned or exclusive");
 	return 0;
 }
 
@@ -232,7 +254,8 @@ static int check_read_size(const struct quipu_event *e, const struct quipu_event
 	}
 	return 0;
 large:
-	return refuse(e->core, -E2BIG, "with one more member a read of the group would exceed 16384 bytes");
+	return refuse(e->core, -E2BIG,
+		      "with one more member a read of the group would exceed 16384 bytes");
 }
 
 static int check_task_permission(const struct quipu_event *e, const struct quipu_caller *who)
@@ -252,7 +275,8 @@ static int check_arguments(struct quipu_core *core, const struct quipu_attr *a, 
 	if ((flags & PERF_FLAG_PID_CGROUP) && (pid == -1 || cpu == -1))
 		return refuse(core, -EINVAL, "a control group is counted on one CPU at a time");
 	if (group == QUIPU_EVENT_FOREIGN)
-		return refuse(core, -EBADF, "the group's descriptor is not that of an event of this machine");
+		return refuse(core, -EBADF,
+			      "the group's descriptor is not that of an event of this machine");
 	if (pid != -1 && !(flags & PERF_FLAG_PID_CGROUP)) {
 		task = quipu_task_find(core, pid);
 		if (!task || task->exited) {
@@ -261,19 +285,25 @@ static int check_arguments(struct quipu_core *core, const struct quipu_attr *a, 
 		}
 		if (group && !(flags & PERF_FLAG_FD_NO_GROUP) &&
 		    ((group->attr.flags ^ a->flags) & QUIPU_ATTR_INHERIT))
-			return refuse(core, -EINVAL, "all members of a group are inherited, or none");
+			return refuse(core, -EINVAL,
+				      "all members of a group are inherited, or none");
 	}
 	if ((unsigned)cpu >= core->config.ncpus && !(pid != -1 && cpu == -1)) {
 		if (pid == -1 && cpu == -1)
-			return refuse(core, -EINVAL, "an event counts a task, a CPU, or both: pid and cpu are both -1");
-		quipu_core_reason(core, "this machine has no CPU %d (it has 0-%u)", cpu, core->config.ncpus - 1);
+			return refuse(
+				core, -EINVAL,
+				"an event counts a task, a CPU, or both: pid and cpu are both -1");
+		quipu_core_reason(core, "this machine has no CPU %d (it has 0-%u)", cpu,
+				  core->config.ncpus - 1);
 		return -EINVAL;
 	}
 	if ((a->flags & QUIPU_ATTR_SIGTRAP) && pid == -1)
 		return refuse(core, -EINVAL, "sigtrap needs a task to signal");
 	if ((a->flags & QUIPU_ATTR_INHERIT) && (a->sample_type & PERF_SAMPLE_READ) &&
 	    !(a->sample_type & PERF_SAMPLE_TID))
-		return refuse(core, -EINVAL, "counts in samples of inherited events need the tid in the sample as well");
+		return refuse(
+			core, -EINVAL,
+			"counts in samples of inherited events need the tid in the sample as well");
 	return 0;
 }
 
@@ -294,8 +324,9 @@ static int install(struct quipu_event *e, struct quipu_event *group, bool move)
 	return 0;
 }
 
-static int check_event(struct quipu_event *e, const struct quipu_caller *who, struct quipu_event *group,
-		       struct quipu_event *output, unsigned long flags, bool *move)
+static int check_event(struct quipu_event *e, const struct quipu_caller *who,
+		       struct quipu_event *group, struct quipu_event *output, unsigned long flags,
+		       bool *move)
 {
 	int r = check_capabilities(e, flags);
 
@@ -304,8 +335,10 @@ static int check_event(struct quipu_event *e, const struct quipu_caller *who, st
 	if (!r)
 		r = check_group(e, group, move);
 	if (!r && output && quipu_event_set_output(e, output))
-		r = refuse(e->core, -EINVAL, "the event cannot write into that buffer: it must be mapped, and of the same CPU, task "
-					     "and clock");
+		r = refuse(
+			e->core, -EINVAL,
+			"the event cannot write into that buffer: it must be mapped, and of the same CPU, task "
+			"and clock");
 	if (!r)
 		r = check_task_permission(e, who);
 	if (!r)
@@ -317,9 +350,9 @@ static int check_event(struct quipu_event *e, const struct quipu_caller *who, st
 	return r;
 }
 
-int quipu_event_open(struct quipu_core *core, const struct quipu_caller *who, const void *bytes, size_t len, pid_t pid,
-		     int cpu, struct quipu_event *group, unsigned long flags, uint32_t *size_back,
-		     struct quipu_event **out)
+int quipu_event_open(struct quipu_core *core, const struct quipu_caller *who, const void *bytes,
+		     size_t len, pid_t pid, int cpu, struct quipu_event *group, unsigned long flags,
+		     uint32_t *size_back, struct quipu_event **out)
 {
 	struct quipu_event *output = flags & PERF_FLAG_FD_OUTPUT ? group : NULL;
 	struct quipu_task *task = NULL;

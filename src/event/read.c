@@ -70,7 +70,8 @@ static uint64_t *put_times(uint64_t *p, uint64_t format, uint64_t enabled, uint6
 	return p;
 }
 
-static uint64_t *put_member(uint64_t *p, uint64_t format, const struct quipu_event *e, uint64_t value)
+static uint64_t *put_member(uint64_t *p, uint64_t format, const struct quipu_event *e,
+			    uint64_t value)
 {
 	*p++ = value;
 	if (format & PERF_FORMAT_ID)
@@ -161,7 +162,8 @@ size_t read_for_record(struct quipu_event *e, uint64_t *out)
 	event_update_time(e);
 	if (!(format & PERF_FORMAT_GROUP)) {
 		*p++ = record_value(e);
-		p = put_times(p, format, e->enabled + e->child_enabled, e->running + e->child_running);
+		p = put_times(p, format, e->enabled + e->child_enabled,
+			      e->running + e->child_running);
 		if (format & PERF_FORMAT_ID)
 			*p++ = primary_id(e);
 		if (format & READ_LOST)
@@ -195,7 +197,8 @@ static const char *why_never_ran(const struct quipu_event *e, const struct total
 		return "no counter was free while it was enabled";
 	if (leader->state == STATE_OFF || e->state == STATE_OFF)
 		return "it was never enabled";
-	return e->task ? "its task never ran while it was enabled" : "no time passed while it was enabled";
+	return e->task ? "its task never ran while it was enabled"
+		       : "no time passed while it was enabled";
 }
 
 void quipu_event_count(struct quipu_event *e, struct quipu_count *out)

@@ -12,16 +12,16 @@
 #include "internal.h"
 
 /* Control page (struct perf_event_mmap_page); only these words are ever written. */
-#define PAGE_LOCK 8
-#define PAGE_OFFSET 16
-#define PAGE_ENABLED 24
-#define PAGE_RUNNING 32
-#define PAGE_CAPABILITIES 40
-#define PAGE_SIZE_FIELD 72
-#define PAGE_HEAD 1024
-#define PAGE_TAIL 1032
-#define PAGE_DATA_OFFSET 1040
-#define PAGE_DATA_SIZE 1048
+#define PAGE_LOCK	       8
+#define PAGE_OFFSET	       16
+#define PAGE_ENABLED	       24
+#define PAGE_RUNNING	       32
+#define PAGE_CAPABILITIES      40
+#define PAGE_SIZE_FIELD	       72
+#define PAGE_HEAD	       1024
+#define PAGE_TAIL	       1032
+#define PAGE_DATA_OFFSET       1040
+#define PAGE_DATA_SIZE	       1048
 #define CAP_BIT0_IS_DEPRECATED 2u
 
 static uint64_t *word(struct quipu_ring *r, unsigned off)
@@ -101,8 +101,11 @@ static int charge(struct quipu_core *core, const struct quipu_caller *who, size_
 		return -ENOMEM;
 	over = *locked + pages > limit ? *locked + pages - limit : 0;
 	if (over > who->memlock / PAGE && core->config.paranoid > -1 && !who->ipc_lock) {
-		quipu_core_reason(core, "the buffer would lock more memory than perf_event_mlock_kb (%u KiB a CPU) and "
-				  "RLIMIT_MEMLOCK allow; ask for fewer pages (-m)", core->config.mlock_kb);
+		quipu_core_reason(
+			core,
+			"the buffer would lock more memory than perf_event_mlock_kb (%u KiB a CPU) and "
+			"RLIMIT_MEMLOCK allow; ask for fewer pages (-m)",
+			core->config.mlock_kb);
 		return -EPERM;
 	}
 	*locked += pages;
@@ -139,7 +142,8 @@ static struct quipu_ring *ring_new(struct quipu_event *e, void *mem, size_t page
 	return r;
 }
 
-int quipu_event_map(struct quipu_event *e, const struct quipu_caller *who, void *mem, size_t pages, bool writable)
+int quipu_event_map(struct quipu_event *e, const struct quipu_caller *who, void *mem, size_t pages,
+		    bool writable)
 {
 	struct quipu_ring *r = e->ring;
 	int err;
@@ -151,8 +155,10 @@ int quipu_event_map(struct quipu_event *e, const struct quipu_caller *who, void 
 		return -EINVAL;
 	}
 	if (e->cpu == -1 && (e->attr.flags & QUIPU_ATTR_INHERIT)) {
-		quipu_core_reason(e->core, "an inherited event that follows its task over all CPUs has no buffer; open it "
-				  "once for each CPU");
+		quipu_core_reason(
+			e->core,
+			"an inherited event that follows its task over all CPUs has no buffer; open it "
+			"once for each CPU");
 		return -EINVAL;
 	}
 	if (r) {
@@ -204,7 +210,8 @@ int quipu_event_set_output(struct quipu_event *e, struct quipu_event *to)
 	if (to) {
 		if (to == e || to->cpu != e->cpu || (to->cpu == -1 && to->task != e->task))
 			return -EINVAL;
-		if ((to->attr.flags ^ e->attr.flags) & (QUIPU_ATTR_USE_CLOCKID | QUIPU_ATTR_WRITE_BACKWARD))
+		if ((to->attr.flags ^ e->attr.flags) &
+		    (QUIPU_ATTR_USE_CLOCKID | QUIPU_ATTR_WRITE_BACKWARD))
 			return -EINVAL;
 		if ((e->attr.flags & QUIPU_ATTR_USE_CLOCKID) && to->attr.clockid != e->attr.clockid)
 			return -EINVAL;
@@ -258,7 +265,9 @@ static size_t lost_record(struct quipu_event *e, uint64_t lost, uint8_t *out)
 {
 	struct perf_event_header h = {.type = PERF_RECORD_LOST};
 	size_t n = sizeof(h) + 16;
-	unsigned cpu = e->oncpu >= 0 ? (unsigned)e->oncpu : e->ctx && e->ctx->cpu >= 0 ? (unsigned)e->ctx->cpu : 0;
+	unsigned cpu = e->oncpu >= 0		    ? (unsigned)e->oncpu
+		       : e->ctx && e->ctx->cpu >= 0 ? (unsigned)e->ctx->cpu
+						    : 0;
 
 	memcpy(out + 8, &e->id, 8);
 	memcpy(out + 16, &lost, 8);
@@ -322,7 +331,8 @@ int ring_output(struct quipu_event *from, const void *record, size_t len, bool s
 	if (r->lost)
 		nlost = lost_record(e, r->lost, lost);
 	tail = __atomic_load_n(word(r, PAGE_TAIL), __ATOMIC_ACQUIRE);
-	if (len + nlost >= data_size(r) || (!r->overwrite && !has_space(r, tail, len + nlost, backward)))
+	if (len + nlost >= data_size(r) ||
+	    (!r->overwrite && !has_space(r, tail, len + nlost, backward)))
 		return drop(e, r);
 	at = r->head;
 	r->head += backward ? -(uint64_t)(len + nlost) : len + nlost;

@@ -15,11 +15,11 @@
 #include "internal.h"
 
 #define SAMPLE_WEIGHT_STRUCT (UINT64_C(1) << 24)
-#define BRANCH_HW_INDEX (UINT64_C(1) << 17)
-#define DATA_SRC_UNKNOWN UINT64_C(0x5080021) /* "not available" in every field */
-#define CONTEXT_HV ((uint64_t)-32)
-#define CONTEXT_KERNEL ((uint64_t)-128)
-#define CONTEXT_USER ((uint64_t)-512)
+#define BRANCH_HW_INDEX	     (UINT64_C(1) << 17)
+#define DATA_SRC_UNKNOWN     UINT64_C(0x5080021) /* "not available" in every field */
+#define CONTEXT_HV	     ((uint64_t)-32)
+#define CONTEXT_KERNEL	     ((uint64_t)-128)
+#define CONTEXT_USER	     ((uint64_t)-512)
 
 uint64_t primary_id(const struct quipu_event *e)
 {
@@ -131,7 +131,8 @@ static void put_callchain(struct out *o, const struct sampling *x)
 	size_t nr = 0, sites = 0;
 
 	if (!from_user && kernel && room) {
-		head[nr++] = mode_of(s) == PERF_RECORD_MISC_HYPERVISOR ? CONTEXT_HV : CONTEXT_KERNEL;
+		head[nr++] =
+			mode_of(s) == PERF_RECORD_MISC_HYPERVISOR ? CONTEXT_HV : CONTEXT_KERNEL;
 		head[nr++] = s->ip;
 		room--;
 	}
@@ -226,7 +227,8 @@ static void whose(const struct quipu_core *core, unsigned cpu, uint32_t *pid, ui
 	*tid = t ? (uint32_t)t->tid : 0;
 }
 
-static int output_sample(struct quipu_event *e, const struct quipu_sample *s, unsigned cpu, uint64_t now)
+static int output_sample(struct quipu_event *e, const struct quipu_sample *s, unsigned cpu,
+			 uint64_t now)
 {
 	struct perf_event_header h = {.type = PERF_RECORD_SAMPLE, .misc = (uint16_t)mode_of(s)};
 	struct sampling x = {.e = e, .s = s, .cpu = cpu, .now = now, .pid = s->pid, .tid = s->tid};
@@ -256,10 +258,12 @@ static int output_sample(struct quipu_event *e, const struct quipu_sample *s, un
 
 size_t sample_trailer_size(const struct quipu_event *e)
 {
-	const uint64_t parts = PERF_SAMPLE_TID | PERF_SAMPLE_TIME | PERF_SAMPLE_ID | PERF_SAMPLE_STREAM_ID |
-			       PERF_SAMPLE_CPU | PERF_SAMPLE_IDENTIFIER;
+	const uint64_t parts = PERF_SAMPLE_TID | PERF_SAMPLE_TIME | PERF_SAMPLE_ID |
+			       PERF_SAMPLE_STREAM_ID | PERF_SAMPLE_CPU | PERF_SAMPLE_IDENTIFIER;
 
-	return e->attr.flags & QUIPU_ATTR_SAMPLE_ID_ALL ? 8 * bits_count(e->attr.sample_type & parts) : 0;
+	return e->attr.flags & QUIPU_ATTR_SAMPLE_ID_ALL
+		       ? 8 * bits_count(e->attr.sample_type & parts)
+		       : 0;
 }
 
 size_t sample_trailer(struct quipu_event *e, unsigned cpu, uint8_t *p)
@@ -268,9 +272,9 @@ size_t sample_trailer(struct quipu_event *e, unsigned cpu, uint8_t *p)
 		uint64_t bit;
 		void (*put)(struct out *, const struct sampling *);
 	} trailer[] = {
-		{PERF_SAMPLE_TID, put_tid},   {PERF_SAMPLE_TIME, put_time},
+		{PERF_SAMPLE_TID, put_tid},	  {PERF_SAMPLE_TIME, put_time},
 		{PERF_SAMPLE_ID, put_identifier}, {PERF_SAMPLE_STREAM_ID, put_stream_id},
-		{PERF_SAMPLE_CPU, put_cpu},   {PERF_SAMPLE_IDENTIFIER, put_identifier},
+		{PERF_SAMPLE_CPU, put_cpu},	  {PERF_SAMPLE_IDENTIFIER, put_identifier},
 	};
 	struct sampling x = {.e = e, .cpu = cpu};
 	struct out o = {.p = p};
@@ -381,5 +385,6 @@ int quipu_event_sample(struct quipu_event *e, const struct quipu_sample *s)
 
 bool quipu_event_needs_bell(const struct quipu_event *e)
 {
-	return e->limit || e->async || (e->parent && e->parent->async) || (e->attr.flags & QUIPU_ATTR_SIGTRAP);
+	return e->limit || e->async || (e->parent && e->parent->async) ||
+	       (e->attr.flags & QUIPU_ATTR_SIGTRAP);
 }

@@ -11,11 +11,12 @@
 #include "internal.h"
 
 #define CLOCK_PERIOD_MIN UINT64_C(10000) /* ns; shorter periods would be timers only */
-#define SW_CONFIGS 12u			 /* PERF_COUNT_SW_MAX of Linux 6.12 */
+#define SW_CONFIGS	 12u		 /* PERF_COUNT_SW_MAX of Linux 6.12 */
 
 static bool is_clock(const struct quipu_event *e)
 {
-	return e->attr.config == PERF_COUNT_SW_CPU_CLOCK || e->attr.config == PERF_COUNT_SW_TASK_CLOCK;
+	return e->attr.config == PERF_COUNT_SW_CPU_CLOCK ||
+	       e->attr.config == PERF_COUNT_SW_TASK_CLOCK;
 }
 
 static int software_event_init(struct quipu_pmu *pmu, struct quipu_event *e)
@@ -30,7 +31,8 @@ static int software_event_init(struct quipu_pmu *pmu, struct quipu_event *e)
 		return -ENOENT;
 	}
 	if (e->attr.sample_type & PERF_SAMPLE_BRANCH_STACK) {
-		quipu_core_reason(e->core, "a software event has no branch stack; sample a hardware event");
+		quipu_core_reason(e->core,
+				  "a software event has no branch stack; sample a hardware event");
 		return -EOPNOTSUPP;
 	}
 	if (!is_clock(e) || !attr_sampling(&e->attr) || !(e->attr.flags & QUIPU_ATTR_FREQ))

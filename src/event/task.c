@@ -11,13 +11,14 @@
 
 #include "internal.h"
 
-#define MISC_COMM_EXEC (1u << 13)
-#define MISC_MMAP_DATA (1u << 13)
-#define MISC_MMAP_BUILD_ID (1u << 14)
-#define MISC_SWITCH_OUT (1u << 13)
+#define MISC_COMM_EXEC	    (1u << 13)
+#define MISC_MMAP_DATA	    (1u << 13)
+#define MISC_MMAP_BUILD_ID  (1u << 14)
+#define MISC_SWITCH_OUT	    (1u << 13)
 #define MISC_SWITCH_PREEMPT (1u << 14)
-#define TASK_EVENTS \
-	(QUIPU_ATTR_COMM | QUIPU_ATTR_MMAP | QUIPU_ATTR_MMAP2 | QUIPU_ATTR_MMAP_DATA | QUIPU_ATTR_TASK)
+#define TASK_EVENTS                                                                                \
+	(QUIPU_ATTR_COMM | QUIPU_ATTR_MMAP | QUIPU_ATTR_MMAP2 | QUIPU_ATTR_MMAP_DATA |             \
+	 QUIPU_ATTR_TASK)
 #define NAME_BYTES 4096u
 
 /* ---- the table ---- */
@@ -95,7 +96,8 @@ struct note {
 	uint32_t other_pid, other_tid;
 };
 
-static void output_record(struct quipu_event *e, unsigned cpu, uint32_t type, uint16_t misc, size_t len)
+static void output_record(struct quipu_event *e, unsigned cpu, uint32_t type, uint16_t misc,
+			  size_t len)
 {
 	uint8_t *p = e->core->record;
 	struct perf_event_header h = {.type = type, .misc = misc};
@@ -144,7 +146,8 @@ static void output_mmap(struct quipu_event *e, unsigned cpu, const struct note *
 	p += (len + 8) & ~(size_t)7;
 	if (!exec)
 		misc |= MISC_MMAP_DATA;
-	output_record(e, cpu, two ? PERF_RECORD_MMAP2 : PERF_RECORD_MMAP, misc, (size_t)(p - e->core->record) - 8);
+	output_record(e, cpu, two ? PERF_RECORD_MMAP2 : PERF_RECORD_MMAP, misc,
+		      (size_t)(p - e->core->record) - 8);
 }
 
 static void output_note(struct quipu_event *e, unsigned cpu, const struct note *n)
@@ -160,7 +163,8 @@ static void output_note(struct quipu_event *e, unsigned cpu, const struct note *
 		bool wide = !e->ctx->task;
 
 		memcpy(e->core->record + 8, other, 8);
-		output_record(e, cpu, wide ? PERF_RECORD_SWITCH_CPU_WIDE : PERF_RECORD_SWITCH, n->misc, wide ? 8 : 0);
+		output_record(e, cpu, wide ? PERF_RECORD_SWITCH_CPU_WIDE : PERF_RECORD_SWITCH,
+			      n->misc, wide ? 8 : 0);
 		return;
 	}
 	memcpy(e->core->record + 8, n->body, n->len);
@@ -181,7 +185,8 @@ static void note_context(struct context *c, unsigned cpu, const struct note *n)
  * To the CPU-wide events of @cpu, then to the events of @task. The id trailers name who acts, even where the owner has
  * taken it off the CPU already.
  */
-static void note_all(struct quipu_core *core, struct quipu_task *task, unsigned cpu, const struct note *n)
+static void note_all(struct quipu_core *core, struct quipu_task *task, unsigned cpu,
+		     const struct note *n)
 {
 	struct quipu_task *current = core->cpus[cpu].current;
 
@@ -223,9 +228,11 @@ struct task_body {
 void task_switch_record(struct quipu_task *t, unsigned cpu, bool out, bool preempt)
 {
 	struct note n = {
-		.misc = (uint16_t)((out ? MISC_SWITCH_OUT : 0) | (out && preempt ? MISC_SWITCH_PREEMPT : 0)),
+		.misc = (uint16_t)((out ? MISC_SWITCH_OUT : 0) |
+				   (out && preempt ? MISC_SWITCH_PREEMPT : 0)),
 		.wanted = QUIPU_ATTR_CONTEXT_SWITCH,
-		.sched_switch = true, /* the other side is the idle task: who comes next is not known yet */
+		.sched_switch =
+			true, /* the other side is the idle task: who comes next is not known yet */
 	};
 
 	note_all(t->core, t, cpu, &n);
@@ -247,7 +254,8 @@ static void note_read(struct quipu_event *e, unsigned cpu)
 
 /* ---- inherit ---- */
 
-static struct quipu_event *clone_event(struct quipu_event *of, struct quipu_task *child, struct quipu_event *leader)
+static struct quipu_event *clone_event(struct quipu_event *of, struct quipu_task *child,
+				       struct quipu_event *leader)
 {
 	struct quipu_event *original = of->parent ? of->parent : of;
 	struct quipu_event *c;
@@ -291,7 +299,7 @@ static bool inherited(const struct quipu_event *leader, bool thread)
 /* Group after group, pinned before flexible, so that the child's order is the parent's. */
 static void inherit(struct quipu_task *parent, struct quipu_task *child, bool thread)
 {
-	for (unsigned class = 0; class < parent->ctx.nsubs; class++) {
+	for (unsigned class = 0; class < parent->ctx.nsubs; class ++) {
 		struct sub *sub = parent->ctx.subs[class];
 		struct quipu_event *leader;
 
@@ -304,8 +312,8 @@ static void inherit(struct quipu_task *parent, struct quipu_task *child, bool th
 	}
 }
 
-struct quipu_task *quipu_task_new(struct quipu_core *core, struct quipu_task *parent, pid_t pid, pid_t tid, bool thread,
-				  const char *comm, unsigned cpu)
+struct quipu_task *quipu_task_new(struct quipu_core *core, struct quipu_task *parent, pid_t pid,
+				  pid_t tid, bool thread, const char *comm, unsigned cpu)
 {
 	struct quipu_task *t;
 
@@ -334,8 +342,10 @@ struct quipu_task *quipu_task_new(struct quipu_core *core, struct quipu_task *pa
 			.ptid = (uint32_t)parent->tid,
 			.time = core_now(core, cpu),
 		};
-		struct note n = {
-			.type = PERF_RECORD_FORK, .wanted = TASK_EVENTS, .body = &body, .len = sizeof(body)};
+		struct note n = {.type = PERF_RECORD_FORK,
+				 .wanted = TASK_EVENTS,
+				 .body = &body,
+				 .len = sizeof(body)};
 
 		inherit(parent, t, thread);
 		note_all(core, parent, cpu, &n);
@@ -364,7 +374,7 @@ static void resched_all(struct quipu_task *t)
 {
 	struct quipu_event *e;
 
-	for (unsigned class = 0; class < t->ctx.nsubs; class++) {
+	for (unsigned class = 0; class < t->ctx.nsubs; class ++) {
 		for (int which = PINNED; t->ctx.subs[class] && which < SETS; which++) {
 			list_for_each(e, &t->ctx.subs[class]->groups[which], group_link) {
 				if (e->state < STATE_INACTIVE)
@@ -407,7 +417,8 @@ void quipu_task_comm(struct quipu_task *t, const char *comm, unsigned cpu)
 void quipu_task_mmap(struct quipu_task *t, const struct quipu_mapping *m, unsigned cpu)
 {
 	struct note n = {
-		.wanted = m->prot & PROT_EXEC ? QUIPU_ATTR_MMAP | QUIPU_ATTR_MMAP2 : QUIPU_ATTR_MMAP_DATA,
+		.wanted = m->prot & PROT_EXEC ? QUIPU_ATTR_MMAP | QUIPU_ATTR_MMAP2
+					      : QUIPU_ATTR_MMAP_DATA,
 		.mapping = m,
 		.task = t,
 	};
@@ -436,8 +447,9 @@ static void fold_into_parent(struct quipu_event *e)
 void event_exit(struct quipu_event *e)
 {
 	struct quipu_event *p = e->parent;
-	unsigned cpu = e->ctx && e->ctx->cpu >= 0 ? (unsigned)e->ctx->cpu :
-		       e->task && e->task->last_cpu >= 0 ? (unsigned)e->task->last_cpu : 0;
+	unsigned cpu = e->ctx && e->ctx->cpu >= 0	   ? (unsigned)e->ctx->cpu
+		       : e->task && e->task->last_cpu >= 0 ? (unsigned)e->task->last_cpu
+							   : 0;
 
 	context_remove(e, p != NULL);
 	if (!p) {
@@ -473,7 +485,10 @@ void quipu_task_exit(struct quipu_task *t, unsigned n_cpu)
 		.tid = (uint32_t)t->tid,
 		.ptid = (uint32_t)t->parent_pid,
 	};
-	struct note n = {.type = PERF_RECORD_EXIT, .wanted = TASK_EVENTS, .body = &body, .len = sizeof(body)};
+	struct note n = {.type = PERF_RECORD_EXIT,
+			 .wanted = TASK_EVENTS,
+			 .body = &body,
+			 .len = sizeof(body)};
 	struct quipu_task *current;
 	struct cpu *cpu;
 

@@ -66,7 +66,8 @@ static const char *const names[QUIPU_NAMED_SIGNALS] = {
 const char *quipu_signal_name(quipu_signal signal, char *buf, size_t len)
 {
 	if (signal & QUIPU_SIGNAL_CLASSES)
-		snprintf(buf, len, "classes:0x%llx", (unsigned long long)(signal & ~QUIPU_SIGNAL_CLASSES));
+		snprintf(buf, len, "classes:0x%llx",
+			 (unsigned long long)(signal & ~QUIPU_SIGNAL_CLASSES));
 	else if (signal < QUIPU_NAMED_SIGNALS)
 		return names[signal];
 	else
@@ -83,7 +84,8 @@ enum quipu_exactness quipu_signal_exactness(quipu_signal signal)
 
 const char *quipu_exactness_name(enum quipu_exactness e)
 {
-	static const char *const text[] = {[QUIPU_EXACT] = "exact", [QUIPU_MODELLED] = "modelled", [QUIPU_HOST] = "host"};
+	static const char *const text[] = {
+		[QUIPU_EXACT] = "exact", [QUIPU_MODELLED] = "modelled", [QUIPU_HOST] = "host"};
 
 	return text[e];
 }
@@ -143,7 +145,8 @@ static uint64_t manual_read(struct quipu_signals *base, unsigned cpu, quipu_sign
 	return e ? e->value : 0;
 }
 
-static void manual_arm(struct quipu_signals *base, unsigned cpu, unsigned slot, const struct quipu_deadline *d)
+static void manual_arm(struct quipu_signals *base, unsigned cpu, unsigned slot,
+		       const struct quipu_deadline *d)
 {
 	struct quipu_manual_signals *m = manual(base);
 
@@ -207,7 +210,8 @@ static uint64_t due(const struct quipu_deadline *d, uint64_t value)
 }
 
 /* Occurrences until the nearest deadline on @signal, at most @n; *slots are those that it reaches. */
-static uint64_t distance(const struct hand_cpu *cpu, quipu_signal signal, uint64_t value, uint64_t n, uint64_t *slots)
+static uint64_t distance(const struct hand_cpu *cpu, quipu_signal signal, uint64_t value,
+			 uint64_t n, uint64_t *slots)
 {
 	*slots = 0;
 	for (uint64_t left = cpu->armed; left; left &= left - 1) {
@@ -238,8 +242,8 @@ static struct entry *find_or_add(struct hand_cpu *cpu, quipu_signal signal)
 	return &e[cpu->n++];
 }
 
-void quipu_manual_signals_feed(struct quipu_manual_signals *m, unsigned n_cpu, quipu_signal signal, uint64_t n,
-			       uint64_t pc)
+void quipu_manual_signals_feed(struct quipu_manual_signals *m, unsigned n_cpu, quipu_signal signal,
+			       uint64_t n, uint64_t pc)
 {
 	struct hand_cpu *cpu;
 

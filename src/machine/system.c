@@ -9,7 +9,7 @@
 #include <quipu/bits.h>
 #include <quipu/system.h>
 
-#define NS_PER_S UINT64_C(1000000000)
+#define NS_PER_S  UINT64_C(1000000000)
 #define MAX_ROOMS 8
 
 struct cpu {
@@ -138,7 +138,8 @@ void quipu_system_timer(struct quipu_system *sys, unsigned cpu)
 	run_timers(sys, cpu, NULL);
 }
 
-void quipu_system_set_interval(struct quipu_system *sys, uint64_t ns, void (*fn)(void *arg, uint64_t now), void *arg)
+void quipu_system_set_interval(struct quipu_system *sys, uint64_t ns,
+			       void (*fn)(void *arg, uint64_t now), void *arg)
 {
 	sys->interval = ns;
 	sys->interval_fn = fn;
@@ -211,7 +212,8 @@ void quipu_system_wake(struct quipu_system *sys, unsigned cpu, uint64_t not_befo
 		sys->cpus[cpu].idle_ns += not_before - now;
 }
 
-void quipu_system_run(struct quipu_system *sys, unsigned cpu, struct quipu_task *task, uint64_t not_before)
+void quipu_system_run(struct quipu_system *sys, unsigned cpu, struct quipu_task *task,
+		      uint64_t not_before)
 {
 	quipu_system_wake(sys, cpu, not_before);
 	sys->cpus[cpu].taken = true;
@@ -325,7 +327,8 @@ static int make_rooms(struct quipu_system *sys, struct quipu_notes *notes)
 		.now_arg = sys,
 	};
 
-	for (const struct quipu_platform *const *p = quipu_platforms; *p && sys->nrooms < MAX_ROOMS; p++) {
+	for (const struct quipu_platform *const *p = quipu_platforms; *p && sys->nrooms < MAX_ROOMS;
+	     p++) {
 		struct room *room = &sys->rooms[sys->nrooms];
 		int err;
 
@@ -340,8 +343,10 @@ static int make_rooms(struct quipu_system *sys, struct quipu_notes *notes)
 	return 0;
 }
 
-struct quipu_system *quipu_system_new(const struct quipu_machine *machine, struct quipu_signals *signals,
-				      const struct quipu_system_config *config, struct quipu_notes *notes)
+struct quipu_system *quipu_system_new(const struct quipu_machine *machine,
+				      struct quipu_signals *signals,
+				      const struct quipu_system_config *config,
+				      struct quipu_notes *notes)
 {
 	struct quipu_system *sys = calloc(1, sizeof(*sys));
 

@@ -19,7 +19,8 @@ static uint32_t vectors_of(uint32_t ways)
 
 static uint32_t stride_of(const struct quipu_model_cache *c)
 {
-	return (uint32_t)(sizeof(struct model_set) + 16 * vectors_of(c->ways) + c->ways + 63) & ~63u;
+	return (uint32_t)(sizeof(struct model_set) + 16 * vectors_of(c->ways) + c->ways + 63) &
+	       ~63u;
 }
 
 size_t model_cache_bytes(const struct quipu_model_cache *c)
@@ -67,7 +68,8 @@ static void make_touch(struct model_cache *c, uint32_t way)
 	c->touch[way].set = set;
 }
 
-void model_cache_init(struct model_cache *c, const struct quipu_model_cache *shape, bool lru, void *memory)
+void model_cache_init(struct model_cache *c, const struct quipu_model_cache *shape, bool lru,
+		      void *memory)
 {
 	bool whole = bits_count(shape->sets) == 1;
 
@@ -108,7 +110,8 @@ static inline void place(const struct model_cache *c, uint64_t line, uint64_t *i
 
 static inline uint64_t line_at(const struct model_cache *c, uint64_t index, uint32_t tag)
 {
-	return c->mask || c->nsets == 1 ? (uint64_t)tag << c->bits | index : (uint64_t)tag * c->nsets + index;
+	return c->mask || c->nsets == 1 ? (uint64_t)tag << c->bits | index
+					: (uint64_t)tag * c->nsets + index;
 }
 
 static inline unsigned equal4(const uint32_t *tag, uint32_t want)
@@ -167,7 +170,8 @@ static inline uint32_t victim_of(const struct model_cache *c, struct model_set *
 
 static void lock(struct model_set *s)
 {
-	for (uint32_t i = 0; __atomic_exchange_n(&s->lock, 1, __ATOMIC_ACQUIRE) && i < MOST_SPINS; i++)
+	for (uint32_t i = 0; __atomic_exchange_n(&s->lock, 1, __ATOMIC_ACQUIRE) && i < MOST_SPINS;
+	     i++)
 		;
 }
 
@@ -176,7 +180,8 @@ static void unlock(struct model_set *s)
 	__atomic_store_n(&s->lock, 0, __ATOMIC_RELEASE);
 }
 
-static bool access_any(struct model_cache *c, uint64_t line, bool write, bool *dirty, struct model_victim *victim)
+static bool access_any(struct model_cache *c, uint64_t line, bool write, bool *dirty,
+		       struct model_victim *victim)
 {
 	struct model_set *s;
 	uint64_t index;
@@ -208,7 +213,8 @@ static bool access_any(struct model_cache *c, uint64_t line, bool write, bool *d
 }
 
 /* The usual case by a short way: eight or four ways, tree-PLRU, not shared, and the line is there. */
-bool model_cache_access(struct model_cache *c, uint64_t line, bool write, bool *dirty, struct model_victim *victim)
+bool model_cache_access(struct model_cache *c, uint64_t line, bool write, bool *dirty,
+			struct model_victim *victim)
 {
 	struct model_set *s = set_at(c, line & c->mask);
 	uint32_t tag = tag_of(line >> c->bits);

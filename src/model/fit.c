@@ -62,7 +62,8 @@ void model_fit_solve(const struct model_fit *f, const double *lo, const double *
 
 			for (size_t j = 0; j < f->columns; j++)
 				left -= j == i ? 0 : f->gram[i][j] * cost[j];
-			next = between(f->gram[i][i] > 0 ? left / f->gram[i][i] : lo[i], lo[i], hi[i]);
+			next = between(f->gram[i][i] > 0 ? left / f->gram[i][i] : lo[i], lo[i],
+				       hi[i]);
 			moved += next > cost[i] ? next - cost[i] : cost[i] - next;
 			cost[i] = next;
 		}

@@ -40,7 +40,8 @@ quipu_signal model_signal(enum model_count c)
 size_t model_memory_bytes(const struct quipu_model *m)
 {
 	return model_cache_bytes(&m->l1i) + model_cache_bytes(&m->l1d) + model_cache_bytes(&m->l2) +
-	       model_cache_bytes(&m->itlb) + model_cache_bytes(&m->dtlb) + model_cache_bytes(&m->stlb);
+	       model_cache_bytes(&m->itlb) + model_cache_bytes(&m->dtlb) +
+	       model_cache_bytes(&m->stlb);
 }
 
 /* Words of a filter: as many as sets, or the largest power of two that divides their number and is not above @most. */
@@ -51,7 +52,8 @@ static uint32_t filter_mask(const struct quipu_model_cache *c, uint32_t most)
 	return (words < most ? words : most) - 1;
 }
 
-void model_memory_init(struct model_memory *m, const struct quipu_model *model, void *memory, struct model_cache *l3)
+void model_memory_init(struct model_memory *m, const struct quipu_model *model, void *memory,
+		       struct model_cache *l3)
 {
 	struct {
 		struct model_cache *cache;
@@ -144,8 +146,8 @@ static unsigned from_l2(struct model_memory *m, uint64_t va, bool store)
 	return from_l3(m, va, store);
 }
 
-static unsigned translate(struct model_memory *m, struct model_cache *tlb, uint64_t va, uint64_t page,
-			  enum model_count missed)
+static unsigned translate(struct model_memory *m, struct model_cache *tlb, uint64_t va,
+			  uint64_t page, enum model_count missed)
 {
 	const struct quipu_model *g = m->model;
 	struct model_victim victim;
@@ -176,7 +178,8 @@ static inline void prefetch_miss(const struct model_memory *m, uint64_t va)
 		model_cache_prefetch(m->l3, va >> g->l3.shift);
 }
 
-static unsigned data_miss(struct model_memory *m, uint64_t va, bool store, const struct model_victim *victim)
+static unsigned data_miss(struct model_memory *m, uint64_t va, bool store,
+			  const struct model_victim *victim)
 {
 	prefetch_miss(m, va);
 	m->changed = 1;
@@ -199,7 +202,8 @@ static unsigned data_line(struct model_memory *m, uint64_t va, bool store)
 	bool dirty = true;
 
 	if ((*seen ^ va) >> g->dtlb.shift) {
-		lost = translate(m, &m->dtlb, va, page, store ? MODEL_DTLB_WRITE_MISSES : MODEL_DTLB_READ_MISSES);
+		lost = translate(m, &m->dtlb, va, page,
+				 store ? MODEL_DTLB_WRITE_MISSES : MODEL_DTLB_READ_MISSES);
 		*seen = page << g->dtlb.shift;
 	}
 	if (!((m->line[store][word] ^ va) >> g->l1d.shift))

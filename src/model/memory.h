@@ -64,7 +64,8 @@ struct model_memory {
 /* model_memory_bytes - what model_memory_init needs, of zeroes. */
 size_t model_memory_bytes(const struct quipu_model *);
 /* model_memory_init - empty caches. @l3: of the CPUs that share one, or NULL. */
-void model_memory_init(struct model_memory *, const struct quipu_model *, void *memory, struct model_cache *l3);
+void model_memory_init(struct model_memory *, const struct quipu_model *, void *memory,
+		       struct model_cache *l3);
 
 /* model_data - an access of @size bytes (at most a line) at @va. Returns the cycles lost. */
 unsigned model_data(struct model_memory *, uint64_t va, unsigned size, bool store);

@@ -18,7 +18,7 @@ enum model_miss { MODEL_PREDICTED = 0, MODEL_DIRECTION, MODEL_TARGET, MODEL_RETU
 
 struct model_predictor {
 	uint32_t history;
-	uint32_t mask;	       /* counters - 1 */
+	uint32_t mask; /* counters - 1 */
 	uint32_t history_mask;
 	uint32_t target_mask;
 	uint32_t top, return_mask;
@@ -42,7 +42,8 @@ static inline unsigned model_predict_taken(struct model_predictor *p, uint32_t p
 	return next >> 2;
 }
 
-static inline enum model_miss model_predict_target(struct model_predictor *p, uint32_t place, uint64_t to)
+static inline enum model_miss model_predict_target(struct model_predictor *p, uint32_t place,
+						   uint64_t to)
 {
 	uint64_t *target = &p->target[place & p->target_mask];
 	bool same = *target == to;

@@ -15,7 +15,7 @@
 #define DEFAULT_L2  12u
 #define DEFAULT_L3  40u
 #define DEFAULT_TLB 64u /* entries, */
-#define TLB_WAYS    4u  /* in sets of four */
+#define TLB_WAYS    4u	/* in sets of four */
 
 /* A number on /cpus. */
 struct number {
@@ -83,7 +83,8 @@ static void read_number(const struct reader *r, const struct number *n)
 	char why[80];
 
 	if (v < n->lo || v > n->hi || (n->power && v && bits_count(v) != 1)) {
-		snprintf(why, sizeof(why), "is no %s from %u to %u", n->power ? "power of two" : "number", n->lo, n->hi);
+		snprintf(why, sizeof(why), "is no %s from %u to %u",
+			 n->power ? "power of two" : "number", n->lo, n->hi);
 		wrong(r, "/cpus", n->name, why);
 		v = n->standard;
 	}
@@ -92,16 +93,18 @@ static void read_number(const struct reader *r, const struct number *n)
 
 /* ---- caches ---- */
 
-static const struct quipu_cache *find_cache(const struct quipu_machine *m, unsigned level, enum quipu_cache_type type)
+static const struct quipu_cache *find_cache(const struct quipu_machine *m, unsigned level,
+					    enum quipu_cache_type type)
 {
 	for (size_t i = 0; i < m->ncaches; i++)
-		if (m->caches[i].level == level && m->caches[i].type == type && !m->caches[i].first_cpu)
+		if (m->caches[i].level == level && m->caches[i].type == type &&
+		    !m->caches[i].first_cpu)
 			return &m->caches[i];
 	return NULL;
 }
 
-static void read_cache(const struct reader *r, struct quipu_model_cache *to, unsigned level, enum quipu_cache_type type,
-		       uint32_t latency)
+static void read_cache(const struct reader *r, struct quipu_model_cache *to, unsigned level,
+		       enum quipu_cache_type type, uint32_t latency)
 {
 	const struct quipu_cache *c = find_cache(r->machine, level, type);
 
@@ -113,12 +116,14 @@ static void read_cache(const struct reader *r, struct quipu_model_cache *to, uns
 		return;
 	if (c->ways > QUIPU_MODEL_WAYS) {
 		if (r->notes)
-			quipu_note(r->notes, QUIPU_NOTE_IGNORED, c->path,
-				   "a cache of %u ways: the model has at most %u, so this one is not modelled", c->ways,
-				   QUIPU_MODEL_WAYS);
+			quipu_note(
+				r->notes, QUIPU_NOTE_IGNORED, c->path,
+				"a cache of %u ways: the model has at most %u, so this one is not modelled",
+				c->ways, QUIPU_MODEL_WAYS);
 		return;
 	}
-	*to = (struct quipu_model_cache){c->sets, c->ways, bits_low(c->line), c->latency ? c->latency : latency};
+	*to = (struct quipu_model_cache){c->sets, c->ways, bits_low(c->line),
+					 c->latency ? c->latency : latency};
 	if (to->latency > QUIPU_MODEL_PENALTY)
 		to->latency = QUIPU_MODEL_PENALTY;
 	if (level == 3)
@@ -152,20 +157,24 @@ static void read_tlb(const struct reader *r, struct quipu_model_cache *to, const
 	tlb_shape(to, DEFAULT_TLB, 0);
 	if (!tlb_shape(to, number_at(r, cpu, size, number_at(r, cpu, "tlb-size", DEFAULT_TLB)),
 		       number_at(r, cpu, sets, number_at(r, cpu, "tlb-sets", 0))))
-		wrong(r, cpu < 0 ? "/cpus" : r->machine->cpus[0].path, size, "is no whole number of sets of at most 64 ways");
+		wrong(r, cpu < 0 ? "/cpus" : r->machine->cpus[0].path, size,
+		      "is no whole number of sets of at most 64 ways");
 }
 
 static void read_second_tlb(const struct reader *r)
 {
 	if (!tlb_shape(&r->model->stlb, number_at(r, r->cpus, "quipu,second-tlb-size", 0),
 		       number_at(r, r->cpus, "quipu,second-tlb-sets", 0)))
-		wrong(r, "/cpus", "quipu,second-tlb-size", "is no whole number of sets of at most 64 ways");
+		wrong(r, "/cpus", "quipu,second-tlb-size",
+		      "is no whole number of sets of at most 64 ways");
 }
 
 static uint32_t page_shift(const struct reader *r)
 {
-	static const uint32_t standard[QUIPU_ISAS] = {
-		[QUIPU_ISA_RISCV64] = 12, [QUIPU_ISA_PPC64LE] = 16, [QUIPU_ISA_SPARC64] = 13, [QUIPU_ISA_X86_64] = 12};
+	static const uint32_t standard[QUIPU_ISAS] = {[QUIPU_ISA_RISCV64] = 12,
+						      [QUIPU_ISA_PPC64LE] = 16,
+						      [QUIPU_ISA_SPARC64] = 13,
+						      [QUIPU_ISA_X86_64] = 12};
 	uint32_t shift = standard[r->machine->isa];
 	uint64_t size = number_at(r, r->cpus, "quipu,page-size", UINT64_C(1) << shift);
 
@@ -178,7 +187,9 @@ static uint32_t page_shift(const struct reader *r)
 static void read_replacement(const struct reader *r)
 {
 	int len;
-	const char *word = r->cpus < 0 ? NULL : fdt_getprop(r->machine->fdt, r->cpus, "quipu,replacement", &len);
+	const char *word =
+		r->cpus < 0 ? NULL
+			    : fdt_getprop(r->machine->fdt, r->cpus, "quipu,replacement", &len);
 
 	if (!word)
 		return;
@@ -188,7 +199,8 @@ static void read_replacement(const struct reader *r)
 		wrong(r, "/cpus", "quipu,replacement", "is neither \"plru\" nor \"lru\"");
 }
 
-void quipu_model_read(const struct quipu_machine *machine, struct quipu_model *model, struct quipu_notes *notes)
+void quipu_model_read(const struct quipu_machine *machine, struct quipu_model *model,
+		      struct quipu_notes *notes)
 {
 	struct reader r = {machine, model, notes, fdt_path_offset(machine->fdt, "/cpus")};
 

@@ -6,14 +6,11 @@ quipu_signal quipu_model_alias(quipu_signal signal)
 {
 	switch (signal) {
 	case QUIPU_SIGNAL_L1D_READS:
-	case QUIPU_SIGNAL_DTLB_READS:
-		return QUIPU_SIGNAL_LOADS;
+	case QUIPU_SIGNAL_DTLB_READS: return QUIPU_SIGNAL_LOADS;
 	case QUIPU_SIGNAL_L1D_WRITES:
-	case QUIPU_SIGNAL_DTLB_WRITES:
-		return QUIPU_SIGNAL_STORES;
+	case QUIPU_SIGNAL_DTLB_WRITES: return QUIPU_SIGNAL_STORES;
 	case QUIPU_SIGNAL_L1I_ACCESSES: /* a fetch for each instruction */
-	case QUIPU_SIGNAL_ITLB_ACCESSES:
-		return QUIPU_SIGNAL_INSTRUCTIONS;
+	case QUIPU_SIGNAL_ITLB_ACCESSES: return QUIPU_SIGNAL_INSTRUCTIONS;
 	}
 	return signal;
 }
@@ -26,43 +23,34 @@ bool quipu_model_counts(const struct quipu_model *m, quipu_signal signal)
 	case QUIPU_SIGNAL_BRANCH_MISSES:
 	case QUIPU_SIGNAL_BRANCH_DIRECTION_MISSES:
 	case QUIPU_SIGNAL_BRANCH_TARGET_MISSES:
-	case QUIPU_SIGNAL_RETURN_MISSES:
-		return m->counters;
+	case QUIPU_SIGNAL_RETURN_MISSES: return m->counters;
 	case QUIPU_SIGNAL_L1I_ACCESSES:
-	case QUIPU_SIGNAL_L1I_MISSES:
-		return m->l1i.sets;
+	case QUIPU_SIGNAL_L1I_MISSES: return m->l1i.sets;
 	case QUIPU_SIGNAL_L1D_READS:
 	case QUIPU_SIGNAL_L1D_READ_MISSES:
 	case QUIPU_SIGNAL_L1D_WRITES:
 	case QUIPU_SIGNAL_L1D_WRITE_MISSES:
 	case QUIPU_SIGNAL_L1D_WRITEBACKS:
 	case QUIPU_SIGNAL_MEM_READ_LINES:
-	case QUIPU_SIGNAL_MEM_WRITE_LINES:
-		return m->l1d.sets;
+	case QUIPU_SIGNAL_MEM_WRITE_LINES: return m->l1d.sets;
 	case QUIPU_SIGNAL_L2_READS:
 	case QUIPU_SIGNAL_L2_READ_MISSES:
 	case QUIPU_SIGNAL_L2_WRITES:
-	case QUIPU_SIGNAL_L2_WRITE_MISSES:
-		return m->l1d.sets && m->l2.sets;
+	case QUIPU_SIGNAL_L2_WRITE_MISSES: return m->l1d.sets && m->l2.sets;
 	case QUIPU_SIGNAL_LL_READS:
 	case QUIPU_SIGNAL_LL_READ_MISSES:
 	case QUIPU_SIGNAL_LL_WRITES:
-	case QUIPU_SIGNAL_LL_WRITE_MISSES:
-		return m->l1d.sets && beyond;
+	case QUIPU_SIGNAL_LL_WRITE_MISSES: return m->l1d.sets && beyond;
 	case QUIPU_SIGNAL_ITLB_ACCESSES:
-	case QUIPU_SIGNAL_ITLB_MISSES:
-		return m->itlb.sets;
+	case QUIPU_SIGNAL_ITLB_MISSES: return m->itlb.sets;
 	case QUIPU_SIGNAL_DTLB_READS:
 	case QUIPU_SIGNAL_DTLB_READ_MISSES:
 	case QUIPU_SIGNAL_DTLB_WRITES:
-	case QUIPU_SIGNAL_DTLB_WRITE_MISSES:
-		return m->dtlb.sets;
+	case QUIPU_SIGNAL_DTLB_WRITE_MISSES: return m->dtlb.sets;
 	case QUIPU_SIGNAL_STLB_ACCESSES:
-	case QUIPU_SIGNAL_STLB_MISSES:
-		return m->stlb.sets;
+	case QUIPU_SIGNAL_STLB_MISSES: return m->stlb.sets;
 	case QUIPU_SIGNAL_STALL_FRONTEND:
-	case QUIPU_SIGNAL_STALL_BACKEND:
-		return m->full;
+	case QUIPU_SIGNAL_STALL_BACKEND: return m->full;
 	}
 	return false;
 }

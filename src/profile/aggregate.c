@@ -108,14 +108,10 @@ static size_t add_place(struct profile_maps *maps, uint32_t pid, unsigned mode, 
 static unsigned marker_mode(uint64_t marker)
 {
 	switch (marker) {
-	case PROFILE_CONTEXT_USER:
-		return PERF_RECORD_MISC_USER;
-	case PROFILE_CONTEXT_KERNEL:
-		return PERF_RECORD_MISC_KERNEL;
-	case PROFILE_CONTEXT_HV:
-		return PERF_RECORD_MISC_HYPERVISOR;
-	default:
-		return PERF_RECORD_MISC_CPUMODE_UNKNOWN;
+	case PROFILE_CONTEXT_USER: return PERF_RECORD_MISC_USER;
+	case PROFILE_CONTEXT_KERNEL: return PERF_RECORD_MISC_KERNEL;
+	case PROFILE_CONTEXT_HV: return PERF_RECORD_MISC_HYPERVISOR;
+	default: return PERF_RECORD_MISC_CPUMODE_UNKNOWN;
 	}
 }
 

@@ -250,12 +250,9 @@ int profile_maps_record(struct profile_maps *m, const struct profile_record *r)
 {
 	switch (r->type) {
 	case PERF_RECORD_MMAP:
-	case PERF_RECORD_MMAP2:
-		return take_mmap(m, r);
-	case PERF_RECORD_COMM:
-		return take_comm(m, r);
-	case PERF_RECORD_FORK:
-		return take_fork(m, r);
+	case PERF_RECORD_MMAP2: return take_mmap(m, r);
+	case PERF_RECORD_COMM: return take_comm(m, r);
+	case PERF_RECORD_FORK: return take_fork(m, r);
 	default: /* EXIT: samples of that moment may follow; the next FORK takes the ids anew */
 		return 0;
 	}

@@ -314,13 +314,9 @@ static void parse_mmap(struct cursor *c, struct profile_record *out)
 static void parse_body(struct cursor *c, const struct quipu_attr *attr, struct profile_record *out)
 {
 	switch (out->type) {
-	case PERF_RECORD_SAMPLE:
-		parse_sample(c, attr, out);
-		break;
+	case PERF_RECORD_SAMPLE: parse_sample(c, attr, out); break;
 	case PERF_RECORD_MMAP:
-	case PERF_RECORD_MMAP2:
-		parse_mmap(c, out);
-		break;
+	case PERF_RECORD_MMAP2: parse_mmap(c, out); break;
 	case PERF_RECORD_COMM:
 		out->comm.pid = take32(c);
 		out->comm.tid = take32(c);
@@ -339,11 +335,8 @@ static void parse_body(struct cursor *c, const struct quipu_attr *attr, struct p
 		out->lost.id = take64(c);
 		out->lost.lost = take64(c);
 		break;
-	case PERF_RECORD_LOST_SAMPLES:
-		out->lost.lost = take64(c);
-		break;
-	default: /* framed, known to nobody here: its trailer still tells when */
-		break;
+	case PERF_RECORD_LOST_SAMPLES: out->lost.lost = take64(c); break;
+	default: /* framed, known to nobody here: its trailer still tells when */ break;
 	}
 }
 

@@ -77,7 +77,8 @@ static void burn(unsigned ms)
 
 static bool fails_with(long rc, int err, const char *what)
 {
-	return (rc == -1 && errno == err) || wrong("%s: %ld %s, want %s", what, rc, strerrorname_np(errno), strerrorname_np(err));
+	return (rc == -1 && errno == err) ||
+	       wrong("%s: %ld %s, want %s", what, rc, strerrorname_np(errno), strerrorname_np(err));
 }
 
 /* ---- open ---- */
@@ -114,7 +115,8 @@ static bool no_descriptor_left(void)
 static bool cloexec(void)
 {
 	struct perf_event_attr a = clock_attr();
-	int with = sys_open(&a, 0, -1, -1, PERF_FLAG_FD_CLOEXEC), without = sys_open(&a, 0, -1, -1, 0);
+	int with = sys_open(&a, 0, -1, -1, PERF_FLAG_FD_CLOEXEC),
+	    without = sys_open(&a, 0, -1, -1, 0);
 	bool ok = fcntl(with, F_GETFD) == FD_CLOEXEC && !fcntl(without, F_GETFD);
 
 	close(with);
@@ -140,14 +142,16 @@ static bool size_back(void)
 	struct perf_event_attr a = clock_attr();
 
 	a.size = 63;
-	return fails_with(sys_open(&a, 0, -1, -1, 0), E2BIG, "size 63") && (a.size >= 128 || wrong("size %u written back", a.size));
+	return fails_with(sys_open(&a, 0, -1, -1, 0), E2BIG, "size 63") &&
+	       (a.size >= 128 || wrong("size %u written back", a.size));
 }
 
 static bool groups_of_others(void)
 {
 	struct perf_event_attr a = clock_attr();
 
-	return fails_with(sys_open(&a, 0, -1, 0, 0), EBADF, "group 0") && fails_with(sys_open(&a, 0, -1, 99, 0), EBADF, "group 99") &&
+	return fails_with(sys_open(&a, 0, -1, 0, 0), EBADF, "group 0") &&
+	       fails_with(sys_open(&a, 0, -1, 99, 0), EBADF, "group 99") &&
 	       fails_with(sys_open(&a, 0, -1, -2, 0), EBADF, "group -2");
 }
 
@@ -160,9 +164,11 @@ static bool no_partial_read(void)
 	bool ok;
 	int fd;
 
-	a.read_format = PERF_FORMAT_TOTAL_TIME_ENABLED | PERF_FORMAT_TOTAL_TIME_RUNNING | PERF_FORMAT_ID;
+	a.read_format =
+		PERF_FORMAT_TOTAL_TIME_ENABLED | PERF_FORMAT_TOTAL_TIME_RUNNING | PERF_FORMAT_ID;
 	fd = sys_open(&a, 0, -1, -1, 0);
-	ok = fails_with(read(fd, v, 24), ENOSPC, "short read") && (read(fd, v, sizeof(v)) == 32 || wrong("long read"));
+	ok = fails_with(read(fd, v, 24), ENOSPC, "short read") &&
+	     (read(fd, v, sizeof(v)) == 32 || wrong("long read"));
 	close(fd);
 	return ok;
 }
@@ -181,13 +187,15 @@ static bool stands_when_disabled(void)
 	if (read(fd, &c, 8) != 8)
 		return wrong("read");
 	close(fd);
-	return (a && a == b && c > b) || wrong("%llu %llu %llu", (unsigned long long)a, (unsigned long long)b, (unsigned long long)c);
+	return (a && a == b && c > b) || wrong("%llu %llu %llu", (unsigned long long)a,
+					       (unsigned long long)b, (unsigned long long)c);
 }
 
 static bool not_a_file(void)
 {
 	int fd = open_clock();
-	bool ok = fails_with(lseek(fd, 0, SEEK_SET), ESPIPE, "lseek") && fails_with(write(fd, "x", 1), EINVAL, "write") &&
+	bool ok = fails_with(lseek(fd, 0, SEEK_SET), ESPIPE, "lseek") &&
+		  fails_with(write(fd, "x", 1), EINVAL, "write") &&
 		  fails_with(ioctl(fd, 0x240c), ENOTTY, "unknown ioctl");
 
 	close(fd);
@@ -215,7 +223,10 @@ static bool sent_to_another(void)
 		struct cmsghdr align;
 	} control = {0};
 	struct iovec iov = {.iov_base = (char[1]){0}, .iov_len = 1};
-	struct msghdr m = {.msg_iov = &iov, .msg_iovlen = 1, .msg_control = control.bytes, .msg_controllen = sizeof(control.bytes)};
+	struct msghdr m = {.msg_iov = &iov,
+			   .msg_iovlen = 1,
+			   .msg_control = control.bytes,
+			   .msg_controllen = sizeof(control.bytes)};
 	int pair[2], fd = open_clock(), status;
 	struct cmsghdr *h = CMSG_FIRSTHDR(&m);
 
@@ -329,7 +340,8 @@ static bool own_events_by_prctl(void)
 	if (read(fd, &c, 8) != 8)
 		return wrong("read");
 	close(fd);
-	return (a == b && c > b) || wrong("%llu %llu %llu", (unsigned long long)a, (unsigned long long)b, (unsigned long long)c);
+	return (a == b && c > b) || wrong("%llu %llu %llu", (unsigned long long)a,
+					  (unsigned long long)b, (unsigned long long)c);
 }
 
 /* ---- mappings, poll ---- */
@@ -340,11 +352,13 @@ static bool map_rules(void)
 	char *m = mmap(NULL, 4 * PAGE, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
 	bool ok = fails_with((long)m, EINVAL, "1+3 pages");
 
-	ok = ok && fails_with((long)mmap(NULL, 2 * PAGE, PROT_READ, MAP_PRIVATE, fd, 0), EINVAL, "MAP_PRIVATE");
+	ok = ok && fails_with((long)mmap(NULL, 2 * PAGE, PROT_READ, MAP_PRIVATE, fd, 0), EINVAL,
+			      "MAP_PRIVATE");
 	m = ok ? mmap(NULL, 9 * PAGE, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0) : MAP_FAILED;
 	if (ok && m == MAP_FAILED)
 		ok = wrong("1+8 pages: %s", strerror(errno));
-	ok = ok && fails_with((long)mmap(NULL, 5 * PAGE, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0), EINVAL, "another size");
+	ok = ok && fails_with((long)mmap(NULL, 5 * PAGE, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0),
+			      EINVAL, "another size");
 	ok = ok && fails_with(munmap(m + PAGE, PAGE), EINVAL, "munmap of a part");
 	ok = ok && (!munmap(m, 9 * PAGE) || wrong("munmap"));
 	close(fd);
@@ -354,8 +368,10 @@ static bool map_rules(void)
 static bool control_page(void)
 {
 	int fd = open_clock();
-	struct perf_event_mmap_page *p = mmap(NULL, 9 * PAGE, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-	bool ok = p != MAP_FAILED && p->size >= 96 && p->data_offset == PAGE && p->data_size == 8 * PAGE && !p->version;
+	struct perf_event_mmap_page *p =
+		mmap(NULL, 9 * PAGE, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	bool ok = p != MAP_FAILED && p->size >= 96 && p->data_offset == PAGE &&
+		  p->data_size == 8 * PAGE && !p->version;
 
 	if (p != MAP_FAILED)
 		munmap(p, 9 * PAGE);
@@ -390,8 +406,10 @@ static bool outputs(void)
 {
 	int a = open_clock(), b = open_clock();
 	char *m;
-	bool ok = fails_with(ioctl(b, PERF_EVENT_IOC_SET_OUTPUT, a), EINVAL, "target without buffer") &&
-		  fails_with(ioctl(b, PERF_EVENT_IOC_SET_OUTPUT, 0), EBADF, "target that is no event");
+	bool ok = fails_with(ioctl(b, PERF_EVENT_IOC_SET_OUTPUT, a), EINVAL,
+			     "target without buffer") &&
+		  fails_with(ioctl(b, PERF_EVENT_IOC_SET_OUTPUT, 0), EBADF,
+			     "target that is no event");
 
 	m = mmap(NULL, 2 * PAGE, PROT_READ | PROT_WRITE, MAP_SHARED, a, 0);
 	ok = ok && (!ioctl(b, PERF_EVENT_IOC_SET_OUTPUT, a) || wrong("SET_OUTPUT"));
@@ -405,10 +423,12 @@ static bool outputs(void)
 static bool after_close(void)
 {
 	int fd = open_clock();
-	struct perf_event_mmap_page *p = mmap(NULL, 2 * PAGE, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	struct perf_event_mmap_page *p =
+		mmap(NULL, 2 * PAGE, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
 
 	close(fd);
-	return (p != MAP_FAILED && p->data_size == PAGE && !munmap(p, 2 * PAGE)) || wrong("a mapping outlives its descriptor");
+	return (p != MAP_FAILED && p->data_size == PAGE && !munmap(p, 2 * PAGE)) ||
+	       wrong("a mapping outlives its descriptor");
 }
 
 /* ---- overflow ---- */
@@ -457,7 +477,8 @@ static bool signal_per_overflow(void)
 	if (overflows < 5 || overflows > 60)
 		return wrong("%d signals in 100 ms of period 2 ms", (int)overflows);
 	if (last_fd != fd || last_code != POLL_IN || !(last_band & POLLIN))
-		return wrong("si_fd %d (%d), si_code %d, si_band %#lx", (int)last_fd, fd, (int)last_code, last_band);
+		return wrong("si_fd %d (%d), si_code %d, si_band %#lx", (int)last_fd, fd,
+			     (int)last_code, last_band);
 	return true;
 }
 
@@ -467,7 +488,8 @@ static bool refresh_runs_out(void)
 	struct f_owner_ex owner = {.type = F_OWNER_TID, .pid = (pid_t)syscall(SYS_gettid)};
 	int fd = open_sampling(2000000), counting = open_clock();
 	void *m = mmap(NULL, 9 * PAGE, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-	bool ok = fails_with(ioctl(counting, PERF_EVENT_IOC_REFRESH, 1), EINVAL, "REFRESH of a counting event");
+	bool ok = fails_with(ioctl(counting, PERF_EVENT_IOC_REFRESH, 1), EINVAL,
+			     "REFRESH of a counting event");
 
 	sigaction(SIGRTMIN + 2, &sa, NULL);
 	overflows = 0;

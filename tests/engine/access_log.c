@@ -47,8 +47,10 @@ static void translated(qemu_plugin_id_t id, struct qemu_plugin_tb *tb)
 		struct qemu_plugin_insn *insn = qemu_plugin_tb_get_insn(tb, i);
 		uintptr_t packed = qemu_plugin_insn_vaddr(insn) << 8 | qemu_plugin_insn_size(insn);
 
-		qemu_plugin_register_vcpu_insn_exec_cb(insn, began, QEMU_PLUGIN_CB_NO_REGS, (void *)packed);
-		qemu_plugin_register_vcpu_mem_cb(insn, accessed, QEMU_PLUGIN_CB_NO_REGS, QEMU_PLUGIN_MEM_RW, NULL);
+		qemu_plugin_register_vcpu_insn_exec_cb(insn, began, QEMU_PLUGIN_CB_NO_REGS,
+						       (void *)packed);
+		qemu_plugin_register_vcpu_mem_cb(insn, accessed, QEMU_PLUGIN_CB_NO_REGS,
+						 QEMU_PLUGIN_MEM_RW, NULL);
 	}
 }
 
@@ -59,7 +61,8 @@ static void ended(qemu_plugin_id_t id, void *arg)
 	fclose(file);
 }
 
-PLUGIN_EXPORT int qemu_plugin_install(qemu_plugin_id_t id, const qemu_info_t *info, int argc, char **argv)
+PLUGIN_EXPORT int qemu_plugin_install(qemu_plugin_id_t id, const qemu_info_t *info, int argc,
+				      char **argv)
 {
 	(void)info;
 	if (argc != 1 || strncmp(argv[0], "log=", 4))

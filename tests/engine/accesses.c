@@ -17,7 +17,8 @@
 PLUGIN_EXPORT int qemu_plugin_version = 1;
 
 void qemu_plugin_register_vcpu_mem_cb(struct qemu_plugin_insn *,
-				      void (*)(unsigned, uint32_t, uint64_t, void *), int flags, int rw, void *);
+				      void (*)(unsigned, uint32_t, uint64_t, void *), int flags,
+				      int rw, void *);
 bool qemu_plugin_mem_is_store(uint32_t);
 
 struct seen {
@@ -70,7 +71,8 @@ static void on_translate(qemu_plugin_id_t id, struct qemu_plugin_tb *tb)
 
 static bool says(const struct decoded *d, quipu_signal signal, unsigned access)
 {
-	return quipu_signal_mask(signal) & QUIPU_CLASS_BIT(d->class) || d->access & access || d->again & access;
+	return quipu_signal_mask(signal) & QUIPU_CLASS_BIT(d->class) || d->access & access ||
+	       d->again & access;
 }
 
 static void at_exit(qemu_plugin_id_t id, void *arg)
@@ -81,7 +83,8 @@ static void at_exit(qemu_plugin_id_t id, void *arg)
 	(void)id;
 	(void)arg;
 	for (struct seen *s = all; out && s; s = s->next) {
-		bool load = says(&s->d, QUIPU_SIGNAL_LOADS, INSN_LOAD), store = says(&s->d, QUIPU_SIGNAL_STORES, INSN_STORE);
+		bool load = says(&s->d, QUIPU_SIGNAL_LOADS, INSN_LOAD),
+		     store = says(&s->d, QUIPU_SIGNAL_STORES, INSN_STORE);
 
 		if (!s->runs)
 			continue;
@@ -92,19 +95,23 @@ static void at_exit(qemu_plugin_id_t id, void *arg)
 		if (s->d.size == s->size && load == (s->loads != 0) && store == (s->stores != 0))
 			continue;
 		bad++;
-		fprintf(out, "differs %" PRIx64 " size %u (decoded %u) load %d store %d seen %" PRIu64 " %" PRIu64 " in %" PRIu64
-			     " runs:", s->pc, s->size, s->d.size, load, store, s->loads, s->stores, s->runs);
+		fprintf(out,
+			"differs %" PRIx64 " size %u (decoded %u) load %d store %d seen %" PRIu64
+			" %" PRIu64 " in %" PRIu64 " runs:",
+			s->pc, s->size, s->d.size, load, store, s->loads, s->stores, s->runs);
 		for (unsigned i = 0; i < s->size && i < 16; i++)
 			fprintf(out, " %02x", s->bytes[i]);
 		fputc('\n', out);
 	}
 	if (!out)
 		return;
-	fprintf(out, "instructions %" PRIu64 " runs %" PRIu64 " differ %" PRIu64 "\n", kinds, runs, bad);
+	fprintf(out, "instructions %" PRIu64 " runs %" PRIu64 " differ %" PRIu64 "\n", kinds, runs,
+		bad);
 	fclose(out);
 }
 
-PLUGIN_EXPORT int qemu_plugin_install(qemu_plugin_id_t id, const qemu_info_t *info, int argc, char **argv)
+PLUGIN_EXPORT int qemu_plugin_install(qemu_plugin_id_t id, const qemu_info_t *info, int argc,
+				      char **argv)
 {
 	isa = isa_find(info->target_name);
 	for (int i = 0; i < argc; i++)

@@ -48,49 +48,49 @@ static struct {
 	uint64_t interrupts;
 	bool print_records, print_bells, lazy, stuck;
 	const char *output;
-} run = { .nlanes = 2 };
+} run = {.nlanes = 2};
 
 static const struct {
 	const char *name;
 	quipu_signal signal;
 } signal_names[] = {
-	{ "instructions", QUIPU_SIGNAL_INSTRUCTIONS },
-	{ "loads", QUIPU_SIGNAL_LOADS },
-	{ "stores", QUIPU_SIGNAL_STORES },
-	{ "branches", QUIPU_SIGNAL_BRANCHES },
-	{ "taken", QUIPU_SIGNAL_BRANCHES_TAKEN },
-	{ "calls", QUIPU_SIGNAL_CALLS },
-	{ "returns", QUIPU_SIGNAL_RETURNS },
-	{ "syscalls", QUIPU_SIGNAL_SYSCALLS },
-	{ "branch-misses", QUIPU_SIGNAL_BRANCH_MISSES },
-	{ "direction-misses", QUIPU_SIGNAL_BRANCH_DIRECTION_MISSES },
-	{ "target-misses", QUIPU_SIGNAL_BRANCH_TARGET_MISSES },
-	{ "return-misses", QUIPU_SIGNAL_RETURN_MISSES },
-	{ "l1i-misses", QUIPU_SIGNAL_L1I_MISSES },
-	{ "l1d-read-misses", QUIPU_SIGNAL_L1D_READ_MISSES },
-	{ "l1d-write-misses", QUIPU_SIGNAL_L1D_WRITE_MISSES },
-	{ "l1d-writebacks", QUIPU_SIGNAL_L1D_WRITEBACKS },
-	{ "l2-read-misses", QUIPU_SIGNAL_L2_READ_MISSES },
-	{ "l2-write-misses", QUIPU_SIGNAL_L2_WRITE_MISSES },
-	{ "ll-read-misses", QUIPU_SIGNAL_LL_READ_MISSES },
-	{ "ll-write-misses", QUIPU_SIGNAL_LL_WRITE_MISSES },
-	{ "itlb-misses", QUIPU_SIGNAL_ITLB_MISSES },
-	{ "dtlb-read-misses", QUIPU_SIGNAL_DTLB_READ_MISSES },
-	{ "dtlb-write-misses", QUIPU_SIGNAL_DTLB_WRITE_MISSES },
-	{ "stall-frontend", QUIPU_SIGNAL_STALL_FRONTEND },
-	{ "stall-backend", QUIPU_SIGNAL_STALL_BACKEND },
+	{"instructions", QUIPU_SIGNAL_INSTRUCTIONS},
+	{"loads", QUIPU_SIGNAL_LOADS},
+	{"stores", QUIPU_SIGNAL_STORES},
+	{"branches", QUIPU_SIGNAL_BRANCHES},
+	{"taken", QUIPU_SIGNAL_BRANCHES_TAKEN},
+	{"calls", QUIPU_SIGNAL_CALLS},
+	{"returns", QUIPU_SIGNAL_RETURNS},
+	{"syscalls", QUIPU_SIGNAL_SYSCALLS},
+	{"branch-misses", QUIPU_SIGNAL_BRANCH_MISSES},
+	{"direction-misses", QUIPU_SIGNAL_BRANCH_DIRECTION_MISSES},
+	{"target-misses", QUIPU_SIGNAL_BRANCH_TARGET_MISSES},
+	{"return-misses", QUIPU_SIGNAL_RETURN_MISSES},
+	{"l1i-misses", QUIPU_SIGNAL_L1I_MISSES},
+	{"l1d-read-misses", QUIPU_SIGNAL_L1D_READ_MISSES},
+	{"l1d-write-misses", QUIPU_SIGNAL_L1D_WRITE_MISSES},
+	{"l1d-writebacks", QUIPU_SIGNAL_L1D_WRITEBACKS},
+	{"l2-read-misses", QUIPU_SIGNAL_L2_READ_MISSES},
+	{"l2-write-misses", QUIPU_SIGNAL_L2_WRITE_MISSES},
+	{"ll-read-misses", QUIPU_SIGNAL_LL_READ_MISSES},
+	{"ll-write-misses", QUIPU_SIGNAL_LL_WRITE_MISSES},
+	{"itlb-misses", QUIPU_SIGNAL_ITLB_MISSES},
+	{"dtlb-read-misses", QUIPU_SIGNAL_DTLB_READ_MISSES},
+	{"dtlb-write-misses", QUIPU_SIGNAL_DTLB_WRITE_MISSES},
+	{"stall-frontend", QUIPU_SIGNAL_STALL_FRONTEND},
+	{"stall-backend", QUIPU_SIGNAL_STALL_BACKEND},
 };
 
 static const struct {
 	const char *name;
 	uint32_t features;
 } feature_names[] = {
-	{ "count", 0 },
-	{ "branch", SEG_BRANCH },
-	{ "stack", SEG_BRANCH | SEG_STACK },
-	{ "data", SEG_DATA },
-	{ "fetch", SEG_BRANCH | SEG_FETCH },
-	{ "predict", SEG_BRANCH | SEG_PREDICT },
+	{"count", 0},
+	{"branch", SEG_BRANCH},
+	{"stack", SEG_BRANCH | SEG_STACK},
+	{"data", SEG_DATA},
+	{"fetch", SEG_BRANCH | SEG_FETCH},
+	{"predict", SEG_BRANCH | SEG_PREDICT},
 };
 
 static void die(const char *what)
@@ -143,8 +143,9 @@ static void make_segment(void)
 	static const struct {
 		uint8_t class, cost;
 	} costs[] = {
-		{ QUIPU_INSN_MUL, 3 }, { QUIPU_INSN_DIV, 20 }, { QUIPU_INSN_FADD, 4 }, { QUIPU_INSN_FMUL, 4 },
-		{ QUIPU_INSN_FMA, 4 }, { QUIPU_INSN_FDIV, 18 }, { QUIPU_INSN_AMO, 8 },
+		{QUIPU_INSN_MUL, 3},  {QUIPU_INSN_DIV, 20}, {QUIPU_INSN_FADD, 4},
+		{QUIPU_INSN_FMUL, 4}, {QUIPU_INSN_FMA, 4},  {QUIPU_INSN_FDIV, 18},
+		{QUIPU_INSN_AMO, 8},
 	};
 	uint8_t *all;
 
@@ -172,13 +173,13 @@ static void make_segment(void)
 		run.head->cost[costs[i].class] = costs[i].cost;
 	run.head->local = 1;
 	run.head->model = (struct quipu_model){
-		.l1i = { 64, 8, 6, 0 },
-		.l1d = { 64, 8, 6, 0 },
-		.l2 = { 1024, 8, 6, 12 },
-		.l3 = { 8192, 8, 6, 40 },
+		.l1i = {64, 8, 6, 0},
+		.l1d = {64, 8, 6, 0},
+		.l2 = {1024, 8, 6, 12},
+		.l3 = {8192, 8, 6, 40},
 		.l3_cpus = 8,
-		.itlb = { 16, 4, 12, 0 },
-		.dtlb = { 16, 4, 12, 0 },
+		.itlb = {16, 4, 12, 0},
+		.dtlb = {16, 4, 12, 0},
 		.counters = 4096,
 		.history = 12,
 		.targets = 512,
@@ -210,9 +211,7 @@ static char **parse(int argc, char **argv)
 
 	while ((c = getopt(argc, argv, "+f:m:l:s:p:q:R:o:rbwk")) != -1) {
 		switch (c) {
-		case 'f':
-			run.head->features |= features_by_name(optarg);
-			break;
+		case 'f': run.head->features |= features_by_name(optarg); break;
 		case 'm':
 			run.head->model.lru |= !strcmp(optarg, "lru");
 			run.head->model.full |= !strcmp(optarg, "full");
@@ -221,35 +220,21 @@ static char **parse(int argc, char **argv)
 			run.head->lane_signal[run.nlanes++ % SEG_LANES] = signal_by_name(optarg);
 			break;
 		case 's':
-			run.head->scalar_signal[run.nscalars++ % SEG_SCALARS] = signal_by_name(optarg);
+			run.head->scalar_signal[run.nscalars++ % SEG_SCALARS] =
+				signal_by_name(optarg);
 			break;
-		case 'p':
-			parse_deadline(optarg);
-			break;
-		case 'q':
-			run.head->quantum = (uint32_t)atoi(optarg);
-			break;
-		case 'R':
-			run.requests = (unsigned)atoi(optarg);
-			break;
-		case 'o':
-			run.output = optarg;
-			break;
-		case 'r':
-			run.print_records = true;
-			break;
-		case 'b':
-			run.print_bells = true;
-			break;
+		case 'p': parse_deadline(optarg); break;
+		case 'q': run.head->quantum = (uint32_t)atoi(optarg); break;
+		case 'R': run.requests = (unsigned)atoi(optarg); break;
+		case 'o': run.output = optarg; break;
+		case 'r': run.print_records = true; break;
+		case 'b': run.print_bells = true; break;
 		case 'w':
 			run.lazy = true;
 			run.head->exact = 0;
 			break;
-		case 'k':
-			run.stuck = true;
-			break;
-		default:
-			exit(125);
+		case 'k': run.stuck = true; break;
+		default: exit(125);
 		}
 	}
 	if (argc - optind < 3) {
@@ -271,8 +256,8 @@ static void print_interrupt(unsigned slot, unsigned v, const struct seg_interrup
 {
 	const uint64_t *chain = r->words + r->nr_next, *scalars = chain + r->nr_chain;
 
-	printf("int %u.%u slots %" PRIx64 " bell %" PRIx64 " pc %" PRIx64 " addr %" PRIx64 " lanes", slot, v, r->slots, r->bell,
-	       r->pc, r->addr);
+	printf("int %u.%u slots %" PRIx64 " bell %" PRIx64 " pc %" PRIx64 " addr %" PRIx64 " lanes",
+	       slot, v, r->slots, r->bell, r->pc, r->addr);
 	print_lanes(r->head.lane);
 	printf(" scalars");
 	for (unsigned k = 0; r->has_scalars && k < run.nscalars; k++)
@@ -290,8 +275,8 @@ static void print_record(unsigned slot, unsigned v, const struct seg_record *r)
 	} else if (r->type == SEG_REC_MMAP) {
 		const struct seg_mmap *m = (const struct seg_mmap *)r;
 
-		printf("mmap %u.%u %" PRIx64 " %" PRIx64 " %" PRIx64 " prot %u %s\n", slot, v, m->addr, m->len, m->pgoff,
-		       m->prot, m->path);
+		printf("mmap %u.%u %" PRIx64 " %" PRIx64 " %" PRIx64 " prot %u %s\n", slot, v,
+		       m->addr, m->len, m->pgoff, m->prot, m->path);
 	} else if (r->type == SEG_REC_COMM) {
 		printf("comm %u.%u %s\n", slot, v, ((const struct seg_comm *)r)->comm);
 	}
@@ -321,10 +306,12 @@ static void drain(unsigned slot, unsigned v)
 
 static const char *reason_name(uint32_t reason)
 {
-	static const char *const names[] = { "start", "thread", "clone", "deadline", "request", "ring",
-					     "slept", "fork",	"exit",	 "exec",     "foreign" };
+	static const char *const names[] = {"start",   "thread", "clone",  "deadline",
+					    "request", "ring",	 "slept",  "fork",
+					    "exit",    "exec",	 "foreign"};
 
-	return bits_low(reason) < sizeof(names) / sizeof(names[0]) ? names[bits_low(reason)] : "other";
+	return bits_low(reason) < sizeof(names) / sizeof(names[0]) ? names[bits_low(reason)]
+								   : "other";
 }
 
 static void print_totals(const char *when, unsigned slot, unsigned v)
@@ -339,8 +326,9 @@ static void print_totals(const char *when, unsigned slot, unsigned v)
 	printf(" scalars");
 	for (unsigned k = 0; k < run.nscalars; k++)
 		printf(" %" PRIu64, c->scalar[k]);
-	printf(" syscalls %" PRIu64 " lost %u ringlost %" PRIu64 " depth %" PRIu64 " seq %s\n", c->syscalls, c->lost,
-	       ((struct seg_ring *)slot_at(slot, SEG_OFF_RINGS) + v)->lost, c->priv[1], c->seq & 1 ? "odd" : "even");
+	printf(" syscalls %" PRIu64 " lost %u ringlost %" PRIu64 " depth %" PRIu64 " seq %s\n",
+	       c->syscalls, c->lost, ((struct seg_ring *)slot_at(slot, SEG_OFF_RINGS) + v)->lost,
+	       c->priv[1], c->seq & 1 ? "odd" : "even");
 }
 
 static void arm(unsigned slot, unsigned v)
@@ -349,7 +337,8 @@ static void arm(unsigned slot, unsigned v)
 		const struct wanted *w = &run.wanted[i];
 		struct seg_deadline *d = deadline_at(slot, v, i);
 
-		*d = (struct seg_deadline){ .at = w->period, .index = (uint8_t)w->index, .sampling = 1 };
+		*d = (struct seg_deadline){
+			.at = w->period, .index = (uint8_t)w->index, .sampling = 1};
 		d->overflow = w->bell ? QUIPU_OVERFLOW_BELL : QUIPU_OVERFLOW_RISCV;
 		d->reload.sample_period = d->reload.last_period = w->period;
 		d->reload.period_left = (int64_t)w->period;
@@ -407,7 +396,7 @@ static void serve_all(void)
 static void wait_for_work(void)
 {
 	uint32_t seen = __atomic_load_n(&run.head->machine_wake, __ATOMIC_SEQ_CST);
-	struct timespec slice = { 0, 20000000 };
+	struct timespec slice = {0, 20000000};
 
 	__atomic_store_n(&run.head->machine_asleep, 1, __ATOMIC_SEQ_CST);
 	if (!__atomic_load_n(&run.head->pending, __ATOMIC_SEQ_CST))
@@ -420,8 +409,9 @@ static void print_all(void)
 	for (uint64_t m = run.head->claimed; m; m &= m - 1) {
 		const struct seg_proc *p = slot_at(bits_low(m), 0);
 
-		printf("proc %u parent %u vcpus %u uncounted %u own %" PRIx64 " isa %s path %s\n", bits_low(m),
-		       p->parent_slot, p->nvcpus, p->uncounted, p->own_calls[0], p->isa, p->path);
+		printf("proc %u parent %u vcpus %u uncounted %u own %" PRIx64 " isa %s path %s\n",
+		       bits_low(m), p->parent_slot, p->nvcpus, p->uncounted, p->own_calls[0],
+		       p->isa, p->path);
 		for (unsigned v = 0; v < p->nvcpus; v++)
 			print_totals("total", bits_low(m), v);
 	}
@@ -430,7 +420,7 @@ static void print_all(void)
 static pid_t start(char **argv)
 {
 	char *plugin = NULL;
-	char *qemu[256] = { argv[1], "-plugin", NULL, "-seed", "1" };
+	char *qemu[256] = {argv[1], "-plugin", NULL, "-seed", "1"};
 	unsigned n = 5;
 	pid_t pid;
 

@@ -60,7 +60,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	static const struct quipu_core_ops ops = {.now = now};
-	const struct quipu_core_config config = {.ncpus = 2, .paranoid = -1, .regs_mask = 0xffffffff};
+	const struct quipu_core_config config = {
+		.ncpus = 2, .paranoid = -1, .regs_mask = 0xffffffff};
 	static const struct quipu_caller who = {.pid = 1, .tid = 1};
 	struct quipu_core *core = quipu_core_new(&config, &ops, NULL);
 	struct quipu_event *e[EVENTS] = {NULL};
@@ -78,8 +79,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		unsigned group = (unsigned)take(&in, 1), args = (unsigned)take(&in, 1);
 		size_t len = (size_t)(in.end - in.at) < 144 ? (size_t)(in.end - in.at) : 144;
 
-		quipu_event_open(core, &who, in.at, len, args & 1 ? -1 : 0, (int)(args >> 1 & 3) - 1,
-				 group & 1 ? e[group >> 1 & 7] : NULL, args >> 3 & 31, &back, &e[i]);
+		quipu_event_open(core, &who, in.at, len, args & 1 ? -1 : 0,
+				 (int)(args >> 1 & 3) - 1, group & 1 ? e[group >> 1 & 7] : NULL,
+				 args >> 3 & 31, &back, &e[i]);
 		in.at += len;
 		if (e[i])
 			use(core, e[i], &in);

@@ -46,23 +46,16 @@ static uint64_t take(struct input *in, size_t n)
 static uint64_t argument(struct fuzz *f)
 {
 	switch (take(&f->in, 1) & 7) {
-	case 0:
-		return 0;
-	case 1:
-		return -take(&f->in, 1);
-	case 2:
-		return bits_one((unsigned)take(&f->in, 1) & 63) - (take(&f->in, 1) & 1);
-	case 3:
-		return quipu_riscv_memory_base(f->rv) + (take(&f->in, 1) << 4);
+	case 0: return 0;
+	case 1: return -take(&f->in, 1);
+	case 2: return bits_one((unsigned)take(&f->in, 1) & 63) - (take(&f->in, 1) & 1);
+	case 3: return quipu_riscv_memory_base(f->rv) + (take(&f->in, 1) << 4);
 	case 4:
 		return quipu_riscv_memory_base(f->rv) + quipu_riscv_memory_size(f->rv) -
 		       (take(&f->in, 2) & 0x1fff);
-	case 5:
-		return take(&f->in, 8);
-	case 6:
-		return take(&f->in, 4);
-	default:
-		return take(&f->in, 1);
+	case 5: return take(&f->in, 8);
+	case 6: return take(&f->in, 4);
+	default: return take(&f->in, 1);
 	}
 }
 
@@ -135,9 +128,7 @@ static void step(struct fuzz *f)
 
 	switch (what & 7) {
 	case 0:
-	case 1:
-		step_csr(f, hart, mode);
-		break;
+	case 1: step_csr(f, hart, mode); break;
 	case 2:
 		quipu_manual_signals_feed(f->manual, hart % HARTS, take(&f->in, 1) % 4 + 1,
 					  take(&f->in, 2), what);
@@ -150,8 +141,7 @@ static void step(struct fuzz *f)
 		quipu_riscv_trap(f->rv, hart, (unsigned)take(&f->in, 1) & 127, what);
 		quipu_riscv_run(f->rv, hart);
 		break;
-	default:
-		step_call(f, hart);
+	default: step_call(f, hart);
 	}
 }
 

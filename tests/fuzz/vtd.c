@@ -47,14 +47,10 @@ static const struct quipu_vtd_ops ops = {.page = page};
 static uint64_t address(struct input *in)
 {
 	switch (take(in, 1) % 4) {
-	case 0:
-		return B + (take(in, 3) & 0xffffff);
-	case 1:
-		return 0x1000 * (1 + take(in, 1) % PAGES) + (take(in, 2) & 0xfff);
-	case 2:
-		return UINT64_C(0xfee00000) + (take(in, 3) & 0xfffff);
-	default:
-		return take(in, 8);
+	case 0: return B + (take(in, 3) & 0xffffff);
+	case 1: return 0x1000 * (1 + take(in, 1) % PAGES) + (take(in, 2) & 0xfff);
+	case 2: return UINT64_C(0xfee00000) + (take(in, 3) & 0xfffff);
+	default: return take(in, 8);
 	}
 }
 
@@ -103,9 +99,7 @@ static void step(struct world *w, struct input *in)
 	uint64_t qw[4];
 
 	switch (take(in, 1) % 8) {
-	case 0:
-		dma(w, in);
-		break;
+	case 0: dma(w, in); break;
 	case 1: {
 		uint32_t offset = (uint32_t)take(in, 2);
 
@@ -131,17 +125,13 @@ static void step(struct world *w, struct input *in)
 		quipu_vtd_msi(w->unit, who, at, (uint32_t)take(in, 4), NULL);
 		break;
 	}
-	case 5:
-		page_request(w, in);
-		break;
+	case 5: page_request(w, in); break;
 	case 6:
 		for (unsigned i = 0; i < 4; i++)
 			qw[i] = i < 2 ? take(in, 8) : take(in, 1) & 1 ? take(in, 8) : 0;
 		quipu_vtd_queue_submit(&w->queue, qw);
 		break;
-	default:
-		w->ns += take(in, 4);
-		quipu_vtd_advance(w->unit, w->ns);
+	default: w->ns += take(in, 4); quipu_vtd_advance(w->unit, w->ns);
 	}
 }
 

@@ -187,12 +187,9 @@ static void report(const char *name, int64_t got, int64_t want)
 static uint64_t resolve(uint64_t a)
 {
 	switch (a & ~UINT64_C(0xFFF)) {
-	case SAVED:
-		return saved;
-	case PAGE:
-		return own_page() + (a & 0xFFF);
-	case FOREIGN:
-		return foreign_page();
+	case SAVED: return saved;
+	case PAGE: return own_page() + (a & 0xFFF);
+	case FOREIGN: return foreign_page();
 	}
 	return a;
 }

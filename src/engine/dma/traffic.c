@@ -143,8 +143,7 @@ static const char *check_kind(const struct dma_config *c, uint64_t *bytes)
 			return "a stream covers 1 byte to 64 GiB, in accesses of 1 to 4096 bytes";
 		*bytes = c->bytes + c->access;
 		return NULL;
-	default:
-		return "no such device";
+	default: return "no such device";
 	}
 }
 

@@ -13,7 +13,7 @@
 
 #include "plugin.h"
 
-#define SLICE_NS   100000000L
+#define SLICE_NS    100000000L
 #define MOST_SLICES 100 /* 10 s: a machine that lives and does not answer */
 
 static void pause_cpu(void)
@@ -62,7 +62,7 @@ static bool spin(struct seg_vcpu *v)
 /* False: nobody answered. */
 static bool sleep_until_answered(struct seg_vcpu *v)
 {
-	struct timespec slice = { 0, SLICE_NS };
+	struct timespec slice = {0, SLICE_NS};
 	int timeouts = 0;
 	uint32_t seen;
 

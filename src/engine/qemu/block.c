@@ -27,7 +27,8 @@ static uint16_t cost_of(const struct seg_header *h, unsigned class)
 
 static bool accesses(quipu_signal signal, unsigned byte)
 {
-	return (signal == QUIPU_SIGNAL_LOADS && byte & INSN_LOAD) || (signal == QUIPU_SIGNAL_STORES && byte & INSN_STORE);
+	return (signal == QUIPU_SIGNAL_LOADS && byte & INSN_LOAD) ||
+	       (signal == QUIPU_SIGNAL_STORES && byte & INSN_STORE);
 }
 
 static uint16_t rate_of(quipu_signal signal, unsigned byte)
@@ -69,10 +70,10 @@ static void note_mispredicts(struct rates *r, unsigned index, quipu_signal signa
 		quipu_signal signal;
 		uint8_t first, last;
 	} kinds[] = {
-		{ QUIPU_SIGNAL_BRANCH_MISSES, MODEL_DIRECTION, MODEL_RETURN },
-		{ QUIPU_SIGNAL_BRANCH_DIRECTION_MISSES, MODEL_DIRECTION, MODEL_DIRECTION },
-		{ QUIPU_SIGNAL_BRANCH_TARGET_MISSES, MODEL_TARGET, MODEL_RETURN },
-		{ QUIPU_SIGNAL_RETURN_MISSES, MODEL_RETURN, MODEL_RETURN },
+		{QUIPU_SIGNAL_BRANCH_MISSES, MODEL_DIRECTION, MODEL_RETURN},
+		{QUIPU_SIGNAL_BRANCH_DIRECTION_MISSES, MODEL_DIRECTION, MODEL_DIRECTION},
+		{QUIPU_SIGNAL_BRANCH_TARGET_MISSES, MODEL_TARGET, MODEL_RETURN},
+		{QUIPU_SIGNAL_RETURN_MISSES, MODEL_RETURN, MODEL_RETURN},
 	};
 
 	for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {
@@ -115,9 +116,9 @@ void rates_init(struct rates *r, const struct seg_header *h)
 		for (unsigned k = 2; k < SEG_LANES; k++)
 			r->lane[c][k] = rate_of(h->lane_signal[k], c);
 		for (unsigned k = 0; k < SEG_SCALARS; k++)
-			r->scalar[c][k] = h->scalar_signal[k] == QUIPU_SIGNAL_CYCLES ?
-						  cost_of(h, class) :
-						  rate_of(h->scalar_signal[k], c);
+			r->scalar[c][k] = h->scalar_signal[k] == QUIPU_SIGNAL_CYCLES
+						  ? cost_of(h, class)
+						  : rate_of(h->scalar_signal[k], c);
 	}
 	rates_again(r, h);
 	penalties_init(r, h);
@@ -149,7 +150,8 @@ static void *arena_alloc(struct block_store *s, size_t size)
 
 	size = (size + 63) & ~(size_t)63;
 	if (!c || c->used + size > CHUNK_BYTES - sizeof(*c)) {
-		c = mmap(NULL, CHUNK_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+		c = mmap(NULL, CHUNK_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1,
+			 0);
 		if (c == MAP_FAILED)
 			return NULL;
 		c->next = s->chunks;
@@ -162,7 +164,7 @@ static void *arena_alloc(struct block_store *s, size_t size)
 
 int block_store_init(struct block_store *s)
 {
-	*s = (struct block_store){ .nbuckets = FIRST_BUCKETS };
+	*s = (struct block_store){.nbuckets = FIRST_BUCKETS};
 	s->bucket = calloc(s->nbuckets, sizeof(*s->bucket));
 	return s->bucket ? 0 : -1;
 }
@@ -243,12 +245,13 @@ static void fill(struct block *b, const struct rates *r, const struct insn *insn
 		classes[i] = insn[i].class;
 		b->lanes += r->lane[insn[i].class & (INSN_BYTES - 1)];
 		for (unsigned k = 0; k < r->nscalars; k++)
-			b->scalar[k] = (uint16_t)(b->scalar[k] + r->scalar[insn[i].class & (INSN_BYTES - 1)][k]);
+			b->scalar[k] = (uint16_t)(b->scalar[k] +
+						  r->scalar[insn[i].class & (INSN_BYTES - 1)][k]);
 	}
 }
 
-const struct block *block_intern(struct block_store *s, const struct rates *r, const struct insn *insn, unsigned n,
-				 uint64_t hash)
+const struct block *block_intern(struct block_store *s, const struct rates *r,
+				 const struct insn *insn, unsigned n, uint64_t hash)
 {
 	struct block *b;
 
@@ -272,7 +275,8 @@ const struct block *block_intern(struct block_store *s, const struct rates *r, c
 bool block_accesses(const struct block *b, unsigned i)
 {
 	unsigned byte = block_classes(b)[i];
-	uint64_t classes = quipu_signal_mask(QUIPU_SIGNAL_LOADS) | quipu_signal_mask(QUIPU_SIGNAL_STORES);
+	uint64_t classes =
+		quipu_signal_mask(QUIPU_SIGNAL_LOADS) | quipu_signal_mask(QUIPU_SIGNAL_STORES);
 
 	return byte & (INSN_LOAD | INSN_STORE) || classes & QUIPU_CLASS_BIT(byte & (INSN_LOAD - 1));
 }
@@ -343,8 +347,9 @@ bool step_reached(const struct rates *r, const int64_t *now, const int64_t *near
 	return hit;
 }
 
-void step_walk(const struct rates *r, const struct step *s, int64_t now[INDEXES], const int64_t *nearest,
-	       void (*reached)(void *arg, uint64_t pc, bool of_prev), void *arg)
+void step_walk(const struct rates *r, const struct step *s, int64_t now[INDEXES],
+	       const int64_t *nearest, void (*reached)(void *arg, uint64_t pc, bool of_prev),
+	       void *arg)
 {
 	if (s->taken || s->missed) {
 		add_outcome(r, s, now);

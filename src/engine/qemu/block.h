@@ -26,10 +26,10 @@ struct rates {
 	uint16_t scalar[INSN_BYTES][SEG_SCALARS];
 	lanes_t lane_again[4]; /* a repetition, by what it accesses: bit 0 load, bit 1 store */
 	uint16_t scalar_again[4][SEG_SCALARS];
-	unsigned nscalars; /* highest scalar in use + 1 */
-	uint32_t counted;  /* bit i: index i is a sum over classes */
-	uint32_t taken;	   /* bit i: index i counts taken branches */
-	uint32_t syscalls; /* bit i: index i counts system calls */
+	unsigned nscalars;    /* highest scalar in use + 1 */
+	uint32_t counted;     /* bit i: index i is a sum over classes */
+	uint32_t taken;	      /* bit i: index i counts taken branches */
+	uint32_t syscalls;    /* bit i: index i counts system calls */
 	uint32_t mispredicts; /* bit i: index i counts mispredictions of some kind */
 	uint16_t missed[MODEL_MISSES][INDEXES]; /* what a misprediction adds, by its kind */
 };
@@ -40,17 +40,19 @@ struct block {
 	uint64_t pc;
 	uint64_t fall;	 /* the next instruction in memory */
 	uint64_t target; /* of a direct transfer; else as fall */
-	uint64_t cti;	 /* the instruction that decides where control goes: the last but for a delay slot */
-	uint8_t flow;	 /* enum flow */
-	uint8_t moves;	 /* 1: the last instruction can transfer control */
-	uint8_t any;	 /* 1: every successor is legal; 0 for an indirect one with a slot, which may be restarted */
-	uint8_t entry;	 /* 1: known to be the start of a function */
+	uint64_t
+		cti; /* the instruction that decides where control goes: the last but for a delay slot */
+	uint8_t flow;  /* enum flow */
+	uint8_t moves; /* 1: the last instruction can transfer control */
+	uint8_t any; /* 1: every successor is legal; 0 for an indirect one with a slot, which may be restarted */
+	uint8_t entry; /* 1: known to be the start of a function */
 	uint16_t n;
-	uint8_t again;	 /* FLOW_REP: what a repetition accesses, as lane_again has it */
-	uint8_t apart;	 /* enum delay of a transfer whose slot is no part of the block; else DELAY_NONE */
-	uint64_t stamp;	 /* models.stamp when its lines were all the last ones fetched (models.h) */
-	uint64_t last;	 /* address of its last byte */
-	uint64_t goes;	 /* target, of a transfer apart too (whose own target is fall: its slot comes first) */
+	uint8_t again; /* FLOW_REP: what a repetition accesses, as lane_again has it */
+	uint8_t apart; /* enum delay of a transfer whose slot is no part of the block; else DELAY_NONE */
+	uint64_t stamp; /* models.stamp when its lines were all the last ones fetched (models.h) */
+	uint64_t last;	/* address of its last byte */
+	uint64_t
+		goes; /* target, of a transfer apart too (whose own target is fall: its slot comes first) */
 	struct block *next; /* in its hash chain */
 	uint64_t hash;
 	uint16_t scalar[SEG_SCALARS];
@@ -123,8 +125,8 @@ int block_store_init(struct block_store *);
 /*
  * block_intern - the block of @n instructions (1..BLOCK_MAX_INSNS) whose bytes hash to @hash. NULL: no memory.
  */
-const struct block *block_intern(struct block_store *, const struct rates *, const struct insn *, unsigned n,
-				 uint64_t hash);
+const struct block *block_intern(struct block_store *, const struct rates *, const struct insn *,
+				 unsigned n, uint64_t hash);
 /* block_store_clear - forget all blocks; every pointer to one is dead. */
 void block_store_clear(struct block_store *);
 
@@ -140,7 +142,7 @@ struct step {
 	unsigned skip;
 	bool taken;
 	uint8_t missed; /* enum model_miss: how that branch was mispredicted */
-	bool again; /* @block is one instruction, and this is a repetition of it */
+	bool again;	/* @block is one instruction, and this is a repetition of it */
 };
 
 /* step_sum - add to @sum what @s contributed to each index. */
@@ -151,8 +153,9 @@ void step_sum(const struct rates *, const struct step *, int64_t sum[INDEXES]);
  * whenever a value has reached its @nearest, @reached is called with the instruction's pc (@of_prev: it is the branch
  * that ended the previous block). @reached may change @nearest; it is called at most once for an instruction.
  */
-void step_walk(const struct rates *, const struct step *, int64_t now[INDEXES], const int64_t *nearest,
-	       void (*reached)(void *arg, uint64_t pc, bool of_prev), void *arg);
+void step_walk(const struct rates *, const struct step *, int64_t now[INDEXES],
+	       const int64_t *nearest, void (*reached)(void *arg, uint64_t pc, bool of_prev),
+	       void *arg);
 
 /* step_reached - has some value reached its @nearest? */
 bool step_reached(const struct rates *, const int64_t *now, const int64_t *nearest);

@@ -14,23 +14,23 @@
  * How the last instruction of a block leaves it. The order is used: kinds from FLOW_CALL on concern the call stack.
  */
 enum flow {
-	FLOW_NONE = 0,	/* falls through (or traps) */
-	FLOW_COND,	/* direct, conditional */
-	FLOW_JUMP,	/* direct */
-	FLOW_SYSCALL,	/* asks the system; may be restarted */
-	FLOW_REP,	/* one instruction, done again until its count is used up (x86) */
-	FLOW_IJUMP,	/* indirect */
-	FLOW_CALL,	/* direct, linking */
-	FLOW_ICALL,	/* indirect, linking */
+	FLOW_NONE = 0, /* falls through (or traps) */
+	FLOW_COND,     /* direct, conditional */
+	FLOW_JUMP,     /* direct */
+	FLOW_SYSCALL,  /* asks the system; may be restarted */
+	FLOW_REP,      /* one instruction, done again until its count is used up (x86) */
+	FLOW_IJUMP,    /* indirect */
+	FLOW_CALL,     /* direct, linking */
+	FLOW_ICALL,    /* indirect, linking */
 	FLOW_RET,
 	FLOW_COROUTINE, /* returns through one link register and links in the other: pop, then push */
 	FLOW_CRET,	/* conditional return (ppc64le) */
 };
 
 /* Beside the class, for instructions that compute and access memory at once: in the class byte of a block's record. */
-#define INSN_LOAD  0x20u
-#define INSN_STORE 0x40u
-#define INSN_BYTES 128u /* values of them */
+#define INSN_LOAD     0x20u
+#define INSN_STORE    0x40u
+#define INSN_BYTES    128u /* values of them */
 /* In the class byte too: a trap of the register window may end it before it has done anything (sparc64). */
 #define INSN_RESTARTS 0x80u
 _Static_assert(QUIPU_INSN_CLASSES <= INSN_LOAD, "class and accesses share a byte");
@@ -44,12 +44,12 @@ enum delay {
 };
 
 struct decoded {
-	uint8_t class; /* enum quipu_insn_class */
-	uint8_t flow;  /* enum flow */
-	uint8_t size;  /* bytes; 0: not decodable */
-	uint8_t access; /* INSN_LOAD, INSN_STORE, INSN_RESTARTS: beside what the class says */
-	uint8_t again; /* FLOW_REP: the accesses of each repetition */
-	uint8_t delay; /* enum delay */
+	uint8_t class;	 /* enum quipu_insn_class */
+	uint8_t flow;	 /* enum flow */
+	uint8_t size;	 /* bytes; 0: not decodable */
+	uint8_t access;	 /* INSN_LOAD, INSN_STORE, INSN_RESTARTS: beside what the class says */
+	uint8_t again;	 /* FLOW_REP: the accesses of each repetition */
+	uint8_t delay;	 /* enum delay */
 	uint64_t target; /* of a direct transfer */
 };
 
@@ -75,7 +75,7 @@ enum call {
 	CALL_EPOLL_PWAIT, /* and epoll_wait */
 	CALL_FUTEX,
 	CALL_SIGTIMEDWAIT,
-	CALL_TIME,   /* the result depends on the host's clock */
+	CALL_TIME, /* the result depends on the host's clock */
 	CALL_RANDOM,
 	CALL_PID,
 	CALL_NETWORK,
@@ -88,17 +88,20 @@ struct call_row {
 
 /* What an instruction set asks of the engine. */
 enum isa_trait {
-	ISA_TRACK = 1u << 0,	/* the block before is always kept (FLOW_REP) */
-	ISA_BRANCH = 1u << 1,	/* blocks that are left half-way are ordinary: their successors are always looked at */
-	ISA_PHANTOM = 1u << 2,	/* the last instruction of a block may not be in it (engine sheet 5.4) */
+	ISA_TRACK = 1u << 0, /* the block before is always kept (FLOW_REP) */
+	ISA_BRANCH =
+		1u
+		<< 1, /* blocks that are left half-way are ordinary: their successors are always looked at */
+	ISA_PHANTOM =
+		1u << 2, /* the last instruction of a block may not be in it (engine sheet 5.4) */
 	ISA_BIG_ENDIAN = 1u << 3,
 };
 
 struct isa {
-	const char *name;	/* QEMU's target name */
+	const char *name; /* QEMU's target name */
 	uint16_t elf_machine;
 	uint32_t page;
-	uint32_t traits; /* enum isa_trait */
+	uint32_t traits;     /* enum isa_trait */
 	const char *sysroot; /* of Debian's cross libc, NULL: the host's own root */
 	const char *cpu;     /* QEMU's -cpu, NULL: its default */
 	void (*decode)(const uint8_t *bytes, unsigned len, uint64_t pc, struct decoded *);

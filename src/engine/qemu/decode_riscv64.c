@@ -38,23 +38,47 @@ enum special {
 
 /* By bits 6..2 of a 32-bit instruction. */
 static const uint8_t major[32] = {
-	[0x00] = QUIPU_INSN_LOAD,  [0x01] = S_FMEM_LOAD,     [0x02] = ALU,	     [0x03] = QUIPU_INSN_FENCE,
-	[0x04] = ALU,		   [0x05] = ALU,	     [0x06] = ALU,	     [0x07] = ALU,
-	[0x08] = QUIPU_INSN_STORE, [0x09] = S_FMEM_STORE,    [0x0a] = ALU,	     [0x0b] = S_AMO,
-	[0x0c] = S_OP,		   [0x0d] = ALU,	     [0x0e] = S_OP32,	     [0x0f] = ALU,
-	[0x10] = QUIPU_INSN_FMA,   [0x11] = QUIPU_INSN_FMA,  [0x12] = QUIPU_INSN_FMA, [0x13] = QUIPU_INSN_FMA,
-	[0x14] = S_OPFP,	   [0x15] = QUIPU_INSN_VECTOR, [0x16] = ALU,	     [0x17] = ALU,
-	[0x18] = S_BRANCH,	   [0x19] = S_JALR,	     [0x1a] = ALU,	     [0x1b] = S_JAL,
-	[0x1c] = S_SYSTEM,	   [0x1d] = QUIPU_INSN_VECTOR, [0x1e] = ALU,	     [0x1f] = ALU,
+	[0x00] = QUIPU_INSN_LOAD,
+	[0x01] = S_FMEM_LOAD,
+	[0x02] = ALU,
+	[0x03] = QUIPU_INSN_FENCE,
+	[0x04] = ALU,
+	[0x05] = ALU,
+	[0x06] = ALU,
+	[0x07] = ALU,
+	[0x08] = QUIPU_INSN_STORE,
+	[0x09] = S_FMEM_STORE,
+	[0x0a] = ALU,
+	[0x0b] = S_AMO,
+	[0x0c] = S_OP,
+	[0x0d] = ALU,
+	[0x0e] = S_OP32,
+	[0x0f] = ALU,
+	[0x10] = QUIPU_INSN_FMA,
+	[0x11] = QUIPU_INSN_FMA,
+	[0x12] = QUIPU_INSN_FMA,
+	[0x13] = QUIPU_INSN_FMA,
+	[0x14] = S_OPFP,
+	[0x15] = QUIPU_INSN_VECTOR,
+	[0x16] = ALU,
+	[0x17] = ALU,
+	[0x18] = S_BRANCH,
+	[0x19] = S_JALR,
+	[0x1a] = ALU,
+	[0x1b] = S_JAL,
+	[0x1c] = S_SYSTEM,
+	[0x1d] = QUIPU_INSN_VECTOR,
+	[0x1e] = ALU,
+	[0x1f] = ALU,
 };
 
 /* By quadrant (bits 1..0) and bits 15..13 of a 16-bit instruction. */
 static const uint8_t compressed[3][8] = {
-	{ S_C_ADDI4SPN, QUIPU_INSN_FLOAD, QUIPU_INSN_LOAD, QUIPU_INSN_LOAD, S_C_BYTES, QUIPU_INSN_FSTORE,
-	  QUIPU_INSN_STORE, QUIPU_INSN_STORE },
-	{ ALU, ALU, ALU, ALU, S_C_ALU, S_C_J, S_C_BRANCH, S_C_BRANCH },
-	{ ALU, QUIPU_INSN_FLOAD, QUIPU_INSN_LOAD, QUIPU_INSN_LOAD, S_C_REGS, QUIPU_INSN_FSTORE, QUIPU_INSN_STORE,
-	  QUIPU_INSN_STORE },
+	{S_C_ADDI4SPN, QUIPU_INSN_FLOAD, QUIPU_INSN_LOAD, QUIPU_INSN_LOAD, S_C_BYTES,
+	 QUIPU_INSN_FSTORE, QUIPU_INSN_STORE, QUIPU_INSN_STORE},
+	{ALU, ALU, ALU, ALU, S_C_ALU, S_C_J, S_C_BRANCH, S_C_BRANCH},
+	{ALU, QUIPU_INSN_FLOAD, QUIPU_INSN_LOAD, QUIPU_INSN_LOAD, S_C_REGS, QUIPU_INSN_FSTORE,
+	 QUIPU_INSN_STORE, QUIPU_INSN_STORE},
 };
 
 /* By bits 31..27 of OP-FP; all others are comparisons, moves and conversions (0 here: see op_fp()). */
@@ -107,27 +131,33 @@ static void trap(struct decoded *d, bool syscall)
 
 static int64_t imm_j(uint32_t w)
 {
-	return bits_sign(bits_get(w, 31, 31) << 20 | bits_get(w, 19, 12) << 12 | bits_get(w, 20, 20) << 11 |
-			 bits_get(w, 30, 21) << 1, 21);
+	return bits_sign(bits_get(w, 31, 31) << 20 | bits_get(w, 19, 12) << 12 |
+				 bits_get(w, 20, 20) << 11 | bits_get(w, 30, 21) << 1,
+			 21);
 }
 
 static int64_t imm_b(uint32_t w)
 {
-	return bits_sign(bits_get(w, 31, 31) << 12 | bits_get(w, 7, 7) << 11 | bits_get(w, 30, 25) << 5 |
-			 bits_get(w, 11, 8) << 1, 13);
+	return bits_sign(bits_get(w, 31, 31) << 12 | bits_get(w, 7, 7) << 11 |
+				 bits_get(w, 30, 25) << 5 | bits_get(w, 11, 8) << 1,
+			 13);
 }
 
 static int64_t imm_cj(uint32_t w)
 {
-	return bits_sign(bits_get(w, 12, 12) << 11 | bits_get(w, 8, 8) << 10 | bits_get(w, 10, 9) << 8 |
-			 bits_get(w, 6, 6) << 7 | bits_get(w, 7, 7) << 6 | bits_get(w, 2, 2) << 5 |
-			 bits_get(w, 11, 11) << 4 | bits_get(w, 5, 3) << 1, 12);
+	return bits_sign(bits_get(w, 12, 12) << 11 | bits_get(w, 8, 8) << 10 |
+				 bits_get(w, 10, 9) << 8 | bits_get(w, 6, 6) << 7 |
+				 bits_get(w, 7, 7) << 6 | bits_get(w, 2, 2) << 5 |
+				 bits_get(w, 11, 11) << 4 | bits_get(w, 5, 3) << 1,
+			 12);
 }
 
 static int64_t imm_cb(uint32_t w)
 {
-	return bits_sign(bits_get(w, 12, 12) << 8 | bits_get(w, 6, 5) << 6 | bits_get(w, 2, 2) << 5 |
-			 bits_get(w, 11, 10) << 3 | bits_get(w, 4, 3) << 1, 9);
+	return bits_sign(bits_get(w, 12, 12) << 8 | bits_get(w, 6, 5) << 6 |
+				 bits_get(w, 2, 2) << 5 | bits_get(w, 11, 10) << 3 |
+				 bits_get(w, 4, 3) << 1,
+			 9);
 }
 
 /* Scalar FP accesses have the widths 1..4 in funct3; the other values are vector ones. */
@@ -141,12 +171,9 @@ static uint8_t fp_access(uint32_t w, uint8_t scalar)
 static uint8_t amo(uint32_t w)
 {
 	switch (bits_get(w, 31, 27)) {
-	case 2:
-		return QUIPU_INSN_LR;
-	case 3:
-		return QUIPU_INSN_SC;
-	default:
-		return QUIPU_INSN_AMO;
+	case 2: return QUIPU_INSN_LR;
+	case 3: return QUIPU_INSN_SC;
+	default: return QUIPU_INSN_AMO;
 	}
 }
 
@@ -181,34 +208,16 @@ static void special_32(struct decoded *d, unsigned what, uint32_t w, uint64_t pc
 	unsigned rd = (unsigned)bits_get(w, 11, 7);
 
 	switch (what) {
-	case S_FMEM_LOAD:
-		d->class = fp_access(w, QUIPU_INSN_FLOAD);
-		break;
-	case S_FMEM_STORE:
-		d->class = fp_access(w, QUIPU_INSN_FSTORE);
-		break;
-	case S_AMO:
-		d->class = amo(w);
-		break;
+	case S_FMEM_LOAD: d->class = fp_access(w, QUIPU_INSN_FLOAD); break;
+	case S_FMEM_STORE: d->class = fp_access(w, QUIPU_INSN_FSTORE); break;
+	case S_AMO: d->class = amo(w); break;
 	case S_OP:
-	case S_OP32:
-		d->class = op(w);
-		break;
-	case S_OPFP:
-		d->class = op_fp(w);
-		break;
-	case S_BRANCH:
-		branch(d, pc + (uint64_t)imm_b(w));
-		break;
-	case S_JALR:
-		jalr(d, rd, (unsigned)bits_get(w, 19, 15));
-		break;
-	case S_JAL:
-		jal(d, rd, pc + (uint64_t)imm_j(w));
-		break;
-	default:
-		system_insn(d, w);
-		break;
+	case S_OP32: d->class = op(w); break;
+	case S_OPFP: d->class = op_fp(w); break;
+	case S_BRANCH: branch(d, pc + (uint64_t)imm_b(w)); break;
+	case S_JALR: jalr(d, rd, (unsigned)bits_get(w, 19, 15)); break;
+	case S_JAL: jal(d, rd, pc + (uint64_t)imm_j(w)); break;
+	default: system_insn(d, w); break;
 	}
 }
 
@@ -232,21 +241,14 @@ static void special_16(struct decoded *d, unsigned what, uint32_t w, uint64_t pc
 		if (!w)
 			trap(d, false);
 		break;
-	case S_C_BYTES:
-		d->class = bits_get(w, 11, 11) ? QUIPU_INSN_STORE : QUIPU_INSN_LOAD;
-		break;
+	case S_C_BYTES: d->class = bits_get(w, 11, 11) ? QUIPU_INSN_STORE : QUIPU_INSN_LOAD; break;
 	case S_C_ALU:
-		d->class = bits_get(w, 12, 10) == 7 && bits_get(w, 6, 5) == 2 ? QUIPU_INSN_MUL : ALU;
+		d->class =
+			bits_get(w, 12, 10) == 7 && bits_get(w, 6, 5) == 2 ? QUIPU_INSN_MUL : ALU;
 		break;
-	case S_C_J:
-		jal(d, 0, pc + (uint64_t)imm_cj(w));
-		break;
-	case S_C_BRANCH:
-		branch(d, pc + (uint64_t)imm_cb(w));
-		break;
-	default:
-		c_regs(d, w);
-		break;
+	case S_C_J: jal(d, 0, pc + (uint64_t)imm_cj(w)); break;
+	case S_C_BRANCH: branch(d, pc + (uint64_t)imm_cb(w)); break;
+	default: c_regs(d, w); break;
 	}
 }
 
@@ -256,7 +258,7 @@ void decode_riscv64(const uint8_t *bytes, unsigned len, uint64_t pc, struct deco
 	unsigned what;
 	uint32_t w;
 
-	*d = (struct decoded){ .class = ALU, .flow = FLOW_NONE };
+	*d = (struct decoded){.class = ALU, .flow = FLOW_NONE};
 	if (len < 2 || (wide && len < 4))
 		return;
 	d->size = wide ? 4 : 2;

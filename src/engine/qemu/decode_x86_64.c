@@ -21,97 +21,166 @@
 
 /* What an opcode has; the accesses of a ModRM operand count only when it is memory. */
 enum attribute {
-	M = 0x01,	/* a ModRM byte */
-	R = 0x02 | M,	/* its operand is read */
-	W = 0x04 | M,	/* written */
+	M = 0x01,     /* a ModRM byte */
+	R = 0x02 | M, /* its operand is read */
+	W = 0x04 | M, /* written */
 	RW = R | W,
-	L = 0x08,	/* loads by itself (stack, string, table) */
-	S = 0x10,	/* stores by itself */
-	MOVE = 0x20,	/* does nothing else */
-	I8 = 0x40,	/* an immediate of one byte */
-	IZ = 0x80,	/* of four bytes, or two */
+	L = 0x08,    /* loads by itself (stack, string, table) */
+	S = 0x10,    /* stores by itself */
+	MOVE = 0x20, /* does nothing else */
+	I8 = 0x40,   /* an immediate of one byte */
+	IZ = 0x80,   /* of four bytes, or two */
 };
 
-#define ARITHMETIC(base)                                                                        \
-	[base] = RW, [base + 1] = RW, [base + 2] = R, [base + 3] = R, [base + 4] = I8, [base + 5] = IZ
+#define ARITHMETIC(base)                                                                           \
+	[base] = RW, [base + 1] = RW, [base + 2] = R, [base + 3] = R, [base + 4] = I8,             \
+	[base + 5] = IZ
 
 static const uint8_t one_byte[256] = {
-	ARITHMETIC(0x00), ARITHMETIC(0x08), ARITHMETIC(0x10), ARITHMETIC(0x18), ARITHMETIC(0x20), ARITHMETIC(0x28),
+	ARITHMETIC(0x00),
+	ARITHMETIC(0x08),
+	ARITHMETIC(0x10),
+	ARITHMETIC(0x18),
+	ARITHMETIC(0x20),
+	ARITHMETIC(0x28),
 	ARITHMETIC(0x30),
-	[0x38] = R, [0x39] = R, [0x3a] = R, [0x3b] = R, [0x3c] = I8, [0x3d] = IZ,
-	[0x50 ... 0x57] = S | MOVE, [0x58 ... 0x5f] = L | MOVE,
-	[0x63] = R | MOVE, [0x68] = S | MOVE | IZ, [0x69] = R | IZ, [0x6a] = S | MOVE | I8, [0x6b] = R | I8,
-	[0x6c] = S, [0x6d] = S, [0x6e] = L, [0x6f] = L,
+	[0x38] = R,
+	[0x39] = R,
+	[0x3a] = R,
+	[0x3b] = R,
+	[0x3c] = I8,
+	[0x3d] = IZ,
+	[0x50 ... 0x57] = S | MOVE,
+	[0x58 ... 0x5f] = L | MOVE,
+	[0x63] = R | MOVE,
+	[0x68] = S | MOVE | IZ,
+	[0x69] = R | IZ,
+	[0x6a] = S | MOVE | I8,
+	[0x6b] = R | I8,
+	[0x6c] = S,
+	[0x6d] = S,
+	[0x6e] = L,
+	[0x6f] = L,
 	[0x70 ... 0x7f] = I8,
-	[0x80] = RW | I8, [0x81] = RW | IZ, [0x83] = RW | I8, [0x84] = R, [0x85] = R, [0x86] = RW, [0x87] = RW,
-	[0x88] = W | MOVE, [0x89] = W | MOVE, [0x8a] = R | MOVE, [0x8b] = R | MOVE, [0x8c] = W | MOVE, [0x8d] = M,
-	[0x8e] = R, [0x8f] = W | L,
-	[0x9c] = S, [0x9d] = L,
-	[0xa0] = L | MOVE, [0xa1] = L | MOVE, [0xa2] = S | MOVE, [0xa3] = S | MOVE,
-	[0xa4] = L | S, [0xa5] = L | S, [0xa6] = L, [0xa7] = L, [0xa8] = I8, [0xa9] = IZ,
-	[0xaa] = S, [0xab] = S, [0xac] = L, [0xad] = L, [0xae] = L, [0xaf] = L,
-	[0xb0 ... 0xb7] = I8, [0xb8 ... 0xbf] = IZ,
-	[0xc0] = RW | I8, [0xc1] = RW | I8, [0xc2] = L, [0xc3] = L, [0xc6] = W | MOVE | I8, [0xc7] = W | MOVE | IZ,
-	[0xc8] = S | I8, [0xc9] = L, [0xca] = L, [0xcb] = L, [0xcd] = I8,
-	[0xd0 ... 0xd3] = RW, [0xd7] = L, [0xd8 ... 0xdf] = M,
-	[0xe0 ... 0xe7] = I8, [0xe8] = S | IZ, [0xe9] = IZ, [0xeb] = I8,
-	[0xf6] = RW, [0xf7] = RW, [0xfe] = RW, [0xff] = RW,
+	[0x80] = RW | I8,
+	[0x81] = RW | IZ,
+	[0x83] = RW | I8,
+	[0x84] = R,
+	[0x85] = R,
+	[0x86] = RW,
+	[0x87] = RW,
+	[0x88] = W | MOVE,
+	[0x89] = W | MOVE,
+	[0x8a] = R | MOVE,
+	[0x8b] = R | MOVE,
+	[0x8c] = W | MOVE,
+	[0x8d] = M,
+	[0x8e] = R,
+	[0x8f] = W | L,
+	[0x9c] = S,
+	[0x9d] = L,
+	[0xa0] = L | MOVE,
+	[0xa1] = L | MOVE,
+	[0xa2] = S | MOVE,
+	[0xa3] = S | MOVE,
+	[0xa4] = L | S,
+	[0xa5] = L | S,
+	[0xa6] = L,
+	[0xa7] = L,
+	[0xa8] = I8,
+	[0xa9] = IZ,
+	[0xaa] = S,
+	[0xab] = S,
+	[0xac] = L,
+	[0xad] = L,
+	[0xae] = L,
+	[0xaf] = L,
+	[0xb0 ... 0xb7] = I8,
+	[0xb8 ... 0xbf] = IZ,
+	[0xc0] = RW | I8,
+	[0xc1] = RW | I8,
+	[0xc2] = L,
+	[0xc3] = L,
+	[0xc6] = W | MOVE | I8,
+	[0xc7] = W | MOVE | IZ,
+	[0xc8] = S | I8,
+	[0xc9] = L,
+	[0xca] = L,
+	[0xcb] = L,
+	[0xcd] = I8,
+	[0xd0 ... 0xd3] = RW,
+	[0xd7] = L,
+	[0xd8 ... 0xdf] = M,
+	[0xe0 ... 0xe7] = I8,
+	[0xe8] = S | IZ,
+	[0xe9] = IZ,
+	[0xeb] = I8,
+	[0xf6] = RW,
+	[0xf7] = RW,
+	[0xfe] = RW,
+	[0xff] = RW,
 };
 
 /* After 0F, and map 1 of VEX. */
 static const uint8_t two_byte[256] = {
-	[0x00] = M, [0x01] = M, [0x02] = R, [0x03] = R, [0x0d] = M, [0x0f] = R | I8,
-	[0x10] = R | MOVE, [0x11] = W | MOVE, [0x12] = R | MOVE, [0x13] = W | MOVE, [0x14] = R, [0x15] = R,
-	[0x16] = R | MOVE, [0x17] = W | MOVE, [0x18 ... 0x1f] = M,
-	[0x20 ... 0x23] = M,
-	[0x28] = R | MOVE, [0x29] = W | MOVE, [0x2a] = R, [0x2b] = W | MOVE, [0x2c ... 0x2f] = R,
-	[0x40 ... 0x4f] = R, [0x50] = M, [0x51 ... 0x6d] = R, [0x6e] = R | MOVE, [0x6f] = R | MOVE,
-	[0x70 ... 0x73] = R | I8, [0x74 ... 0x76] = R, [0x78 ... 0x7d] = R, [0x7e] = W | MOVE, [0x7f] = W | MOVE,
-	[0x80 ... 0x8f] = IZ, [0x90 ... 0x9f] = W,
-	[0xa0] = S | MOVE, [0xa1] = L | MOVE, [0xa3] = R, [0xa4] = RW | I8, [0xa5] = RW,
-	[0xa8] = S | MOVE, [0xa9] = L | MOVE, [0xab] = RW, [0xac] = RW | I8, [0xad] = RW, [0xae] = M, [0xaf] = R,
-	[0xb0] = RW, [0xb1] = RW, [0xb2] = R, [0xb3] = RW, [0xb4] = R, [0xb5] = R, [0xb6] = R | MOVE, [0xb7] = R | MOVE,
-	[0xb8] = R, [0xb9] = M, [0xba] = RW | I8, [0xbb] = RW, [0xbc] = R, [0xbd] = R, [0xbe] = R | MOVE,
-	[0xbf] = R | MOVE,
-	[0xc0] = RW, [0xc1] = RW, [0xc2] = R | I8, [0xc3] = W | MOVE, [0xc4] = R | I8, [0xc5] = M | I8, [0xc6] = R | I8,
-	[0xc7] = RW,
-	[0xd0 ... 0xd5] = R, [0xd6] = W | MOVE, [0xd7] = M, [0xd8 ... 0xe6] = R, [0xe7] = W | MOVE, [0xe8 ... 0xef] = R,
-	[0xf0] = R | MOVE, [0xf1 ... 0xf6] = R, [0xf7] = M | S, [0xf8 ... 0xff] = R,
+	[0x00] = M,	     [0x01] = M,	   [0x02] = R,
+	[0x03] = R,	     [0x0d] = M,	   [0x0f] = R | I8,
+	[0x10] = R | MOVE,   [0x11] = W | MOVE,	   [0x12] = R | MOVE,
+	[0x13] = W | MOVE,   [0x14] = R,	   [0x15] = R,
+	[0x16] = R | MOVE,   [0x17] = W | MOVE,	   [0x18 ... 0x1f] = M,
+	[0x20 ... 0x23] = M, [0x28] = R | MOVE,	   [0x29] = W | MOVE,
+	[0x2a] = R,	     [0x2b] = W | MOVE,	   [0x2c ... 0x2f] = R,
+	[0x40 ... 0x4f] = R, [0x50] = M,	   [0x51 ... 0x6d] = R,
+	[0x6e] = R | MOVE,   [0x6f] = R | MOVE,	   [0x70 ... 0x73] = R | I8,
+	[0x74 ... 0x76] = R, [0x78 ... 0x7d] = R,  [0x7e] = W | MOVE,
+	[0x7f] = W | MOVE,   [0x80 ... 0x8f] = IZ, [0x90 ... 0x9f] = W,
+	[0xa0] = S | MOVE,   [0xa1] = L | MOVE,	   [0xa3] = R,
+	[0xa4] = RW | I8,    [0xa5] = RW,	   [0xa8] = S | MOVE,
+	[0xa9] = L | MOVE,   [0xab] = RW,	   [0xac] = RW | I8,
+	[0xad] = RW,	     [0xae] = M,	   [0xaf] = R,
+	[0xb0] = RW,	     [0xb1] = RW,	   [0xb2] = R,
+	[0xb3] = RW,	     [0xb4] = R,	   [0xb5] = R,
+	[0xb6] = R | MOVE,   [0xb7] = R | MOVE,	   [0xb8] = R,
+	[0xb9] = M,	     [0xba] = RW | I8,	   [0xbb] = RW,
+	[0xbc] = R,	     [0xbd] = R,	   [0xbe] = R | MOVE,
+	[0xbf] = R | MOVE,   [0xc0] = RW,	   [0xc1] = RW,
+	[0xc2] = R | I8,     [0xc3] = W | MOVE,	   [0xc4] = R | I8,
+	[0xc5] = M | I8,     [0xc6] = R | I8,	   [0xc7] = RW,
+	[0xd0 ... 0xd5] = R, [0xd6] = W | MOVE,	   [0xd7] = M,
+	[0xd8 ... 0xe6] = R, [0xe7] = W | MOVE,	   [0xe8 ... 0xef] = R,
+	[0xf0] = R | MOVE,   [0xf1 ... 0xf6] = R,  [0xf7] = M | S,
+	[0xf8 ... 0xff] = R,
 };
 
 /* Floating point in that map, where it is more than moving bits; by opcode from 50. */
 static const uint8_t sse_class[16] = {
-	[0x1] = QUIPU_INSN_FDIV,   [0x2] = QUIPU_INSN_FOTHER, [0x3] = QUIPU_INSN_FOTHER, [0x4] = QUIPU_INSN_FOTHER,
-	[0x5] = QUIPU_INSN_FOTHER, [0x6] = QUIPU_INSN_FOTHER, [0x7] = QUIPU_INSN_FOTHER, [0x8] = QUIPU_INSN_FADD,
-	[0x9] = QUIPU_INSN_FMUL,   [0xa] = QUIPU_INSN_FOTHER, [0xb] = QUIPU_INSN_FOTHER, [0xc] = QUIPU_INSN_FADD,
+	[0x1] = QUIPU_INSN_FDIV,   [0x2] = QUIPU_INSN_FOTHER, [0x3] = QUIPU_INSN_FOTHER,
+	[0x4] = QUIPU_INSN_FOTHER, [0x5] = QUIPU_INSN_FOTHER, [0x6] = QUIPU_INSN_FOTHER,
+	[0x7] = QUIPU_INSN_FOTHER, [0x8] = QUIPU_INSN_FADD,   [0x9] = QUIPU_INSN_FMUL,
+	[0xa] = QUIPU_INSN_FOTHER, [0xb] = QUIPU_INSN_FOTHER, [0xc] = QUIPU_INSN_FADD,
 	[0xd] = QUIPU_INSN_FOTHER, [0xe] = QUIPU_INSN_FDIV,   [0xf] = QUIPU_INSN_FOTHER,
 };
 
 /* x87, memory operand: by opcode - D8 and ModRM.reg. */
 static const uint8_t x87_memory[8][8] = {
-	{ R, R, R, R, R, R, R, R },
-	{ R, 0, W, W, R, R, W, W },
-	{ R, R, R, R, R, R, R, R },
-	{ R, W, W, W, 0, R, 0, W },
-	{ R, R, R, R, R, R, R, R },
-	{ R, W, W, W, R, 0, W, W },
-	{ R, R, R, R, R, R, R, R },
-	{ R, W, W, W, R, R, W, W },
+	{R, R, R, R, R, R, R, R}, {R, 0, W, W, R, R, W, W}, {R, R, R, R, R, R, R, R},
+	{R, W, W, W, 0, R, 0, W}, {R, R, R, R, R, R, R, R}, {R, W, W, W, R, 0, W, W},
+	{R, R, R, R, R, R, R, R}, {R, W, W, W, R, R, W, W},
 };
 
 /* 0F AE, memory operand: fxsave, fxrstor, ldmxcsr, stmxcsr, xsave, xrstor, xsaveopt, clflush. */
-static const uint8_t state_memory[8] = { W, R, R, W, RW, R, RW, 0 };
+static const uint8_t state_memory[8] = {W, R, R, W, RW, R, RW, 0};
 
 /* An instruction being taken apart. */
 struct x86 {
 	const uint8_t *b;
 	unsigned len, at;
-	bool cut;	/* bytes ran out */
+	bool cut; /* bytes ran out */
 	bool operand16, address32, lock;
 	uint8_t repeat; /* F2, F3 or 0 */
 	uint8_t rex;
-	uint8_t vex;	/* 1: VEX, 2: EVEX */
-	uint8_t map;	/* 0: one byte, 1: 0F, 2: 0F 38, 3: 0F 3A */
+	uint8_t vex; /* 1: VEX, 2: EVEX */
+	uint8_t map; /* 0: one byte, 1: 0F, 2: 0F 38, 3: 0F 3A */
 	uint8_t opcode, modrm;
 	uint8_t attr;
 	int64_t imm;
@@ -150,7 +219,8 @@ static void prefixes(struct x86 *x)
 		else if ((c & 0xf0) == 0x40) {
 			x->rex = c;
 			continue; /* counts only right before the opcode */
-		} else if (c != 0x2e && c != 0x36 && c != 0x3e && c != 0x26 && c != 0x64 && c != 0x65)
+		} else if (c != 0x2e && c != 0x36 && c != 0x3e && c != 0x26 && c != 0x64 &&
+			   c != 0x65)
 			return;
 		x->rex = 0;
 	}
@@ -159,7 +229,7 @@ static void prefixes(struct x86 *x)
 /* C5, C4 and 62: they name the map and stand for the prefixes. */
 static void vector_prefix(struct x86 *x, uint8_t first)
 {
-	static const uint8_t stands_for[4] = { 0, 0x66, 0xf3, 0xf2 };
+	static const uint8_t stands_for[4] = {0, 0x66, 0xf3, 0xf2};
 	uint8_t a = next(x), pp = a;
 
 	x->vex = first == 0x62 ? 2 : 1;
@@ -192,17 +262,10 @@ static void opcode(struct x86 *x)
 		x->opcode = c;
 	}
 	switch (x->map) {
-	case 0:
-		x->attr = one_byte[x->opcode];
-		break;
-	case 1:
-		x->attr = x->vex && x->opcode == 0x77 ? 0 : two_byte[x->opcode];
-		break;
-	case 3:
-		x->attr = R | I8;
-		break;
-	default:
-		x->attr = R;
+	case 0: x->attr = one_byte[x->opcode]; break;
+	case 1: x->attr = x->vex && x->opcode == 0x77 ? 0 : two_byte[x->opcode]; break;
+	case 3: x->attr = R | I8; break;
+	default: x->attr = R;
 	}
 }
 
@@ -327,7 +390,8 @@ static void one(const struct x86 *x, struct decoded *d, unsigned *access)
 		repeated(x, d, access);
 	else if (c == 0x69 || c == 0x6b)
 		d->class = QUIPU_INSN_MUL;
-	else if (c == 0xcc || c == 0xcd || c == 0xf1 || c == 0xcf || c == 0xf4 || (c >= 0xe4 && c <= 0xe7) || (c >= 0xec && c <= 0xef))
+	else if (c == 0xcc || c == 0xcd || c == 0xf1 || c == 0xcf || c == 0xf4 ||
+		 (c >= 0xe4 && c <= 0xe7) || (c >= 0xec && c <= 0xef))
 		d->class = QUIPU_INSN_SYSTEM;
 	else if ((c == 0x86 || c == 0x87) && in_memory(x)) /* always atomic */
 		d->class = QUIPU_INSN_AMO;
@@ -335,8 +399,9 @@ static void one(const struct x86 *x, struct decoded *d, unsigned *access)
 
 static void x87(const struct x86 *x, struct decoded *d, unsigned *access)
 {
-	static const uint8_t arithmetic[8] = { QUIPU_INSN_FADD,	  QUIPU_INSN_FMUL, QUIPU_INSN_FOTHER, QUIPU_INSN_FOTHER,
-					       QUIPU_INSN_FADD,	  QUIPU_INSN_FADD, QUIPU_INSN_FDIV,   QUIPU_INSN_FDIV };
+	static const uint8_t arithmetic[8] = {QUIPU_INSN_FADD,	 QUIPU_INSN_FMUL, QUIPU_INSN_FOTHER,
+					      QUIPU_INSN_FOTHER, QUIPU_INSN_FADD, QUIPU_INSN_FADD,
+					      QUIPU_INSN_FDIV,	 QUIPU_INSN_FDIV};
 	unsigned op = x->opcode - 0xd8u;
 
 	d->class = QUIPU_INSN_FOTHER;
@@ -351,8 +416,8 @@ static void x87(const struct x86 *x, struct decoded *d, unsigned *access)
 
 static bool vector_move(uint8_t c)
 {
-	return (c >= 0x10 && c <= 0x17) || c == 0x28 || c == 0x29 || c == 0x2b || c == 0x6e || c == 0x6f || c == 0x7e ||
-	       c == 0x7f || c == 0xd6 || c == 0xe7 || c == 0xf0;
+	return (c >= 0x10 && c <= 0x17) || c == 0x28 || c == 0x29 || c == 0x2b || c == 0x6e ||
+	       c == 0x6f || c == 0x7e || c == 0x7f || c == 0xd6 || c == 0xe7 || c == 0xf0;
 }
 
 static uint8_t class_0f(const struct x86 *x)
@@ -361,16 +426,18 @@ static uint8_t class_0f(const struct x86 *x)
 
 	if (c == 0xaf)
 		return QUIPU_INSN_MUL;
-	if (c == 0x00 || c == 0x01 || (c >= 0x06 && c <= 0x09) || (c >= 0x20 && c <= 0x23) || (c >= 0x30 && c <= 0x35) ||
-	    c == 0xa2)
+	if (c == 0x00 || c == 0x01 || (c >= 0x06 && c <= 0x09) || (c >= 0x20 && c <= 0x23) ||
+	    (c >= 0x30 && c <= 0x35) || c == 0xa2)
 		return QUIPU_INSN_SYSTEM;
 	if (c == 0x0b || c == 0xb9 || (c == 0xff && !x->vex))
 		return QUIPU_INSN_TRAP;
-	if (vector_move(c) || c == 0x14 || c == 0x15 || c == 0x50 || c == 0xc2 || c == 0xe6 || (c >= 0x2a && c <= 0x2f))
+	if (vector_move(c) || c == 0x14 || c == 0x15 || c == 0x50 || c == 0xc2 || c == 0xe6 ||
+	    (c >= 0x2a && c <= 0x2f))
 		return QUIPU_INSN_FOTHER;
 	if (c >= 0x51 && c <= 0x5f)
 		return sse_class[c - 0x50];
-	if ((c >= 0x60 && c <= 0x76) || (c >= 0x7c && c <= 0x7d) || (c >= 0xc4 && c <= 0xc6) || c >= 0xd0)
+	if ((c >= 0x60 && c <= 0x76) || (c >= 0x7c && c <= 0x7d) || (c >= 0xc4 && c <= 0xc6) ||
+	    c >= 0xd0)
 		return QUIPU_INSN_VECTOR;
 	return ALU;
 }
@@ -407,7 +474,8 @@ static void three(const struct x86 *x, struct decoded *d, unsigned *access)
 	d->class = c >= 0xf0 ? ALU : QUIPU_INSN_VECTOR;
 	if (x->vex && c >= 0x90 && c < 0xc0 && low >= 6)
 		d->class = QUIPU_INSN_FMA;
-	if (x->vex ? c == 0x2e || c == 0x2f || c == 0x8e : (c == 0xf1 && x->repeat != 0xf2) || c == 0xf9)
+	if (x->vex ? c == 0x2e || c == 0x2f || c == 0x8e
+		   : (c == 0xf1 && x->repeat != 0xf2) || c == 0xf9)
 		*access = W | (x->vex ? 0u : MOVE);
 }
 
@@ -443,11 +511,12 @@ static void accesses(const struct x86 *x, struct decoded *d, unsigned access)
 
 void decode_x86_64(const uint8_t *bytes, unsigned len, uint64_t pc, struct decoded *d)
 {
-	static void (*const by_map[4])(const struct x86 *, struct decoded *, unsigned *) = { one, two, three, four };
-	struct x86 x = { .b = bytes, .len = len < 15 ? len : 15 };
+	static void (*const by_map[4])(const struct x86 *, struct decoded *,
+				       unsigned *) = {one, two, three, four};
+	struct x86 x = {.b = bytes, .len = len < 15 ? len : 15};
 	unsigned access;
 
-	*d = (struct decoded){ .class = ALU, .flow = FLOW_NONE };
+	*d = (struct decoded){.class = ALU, .flow = FLOW_NONE};
 	prefixes(&x);
 	opcode(&x);
 	modrm(&x);

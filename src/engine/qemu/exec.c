@@ -20,8 +20,9 @@
 #include "plugin.h"
 
 #define MOST_STRINGS 65536u
-#define MOST_BYTES   (6ul << 20) /* of arguments and environment: the kernel allows 3/4 of 8 MiB of stack */
-#define MOST_SCRIPTS 4		 /* interpreters that are scripts themselves */
+#define MOST_BYTES                                                                                 \
+	(6ul << 20)    /* of arguments and environment: the kernel allows 3/4 of 8 MiB of stack */
+#define MOST_SCRIPTS 4 /* interpreters that are scripts themselves */
 #define LOADER_WORDS 32
 #define OUR_WORDS    (16 + LOADER_WORDS)
 
@@ -93,12 +94,12 @@ static const struct isa *isa_of(const uint8_t head[20])
 
 static bool look_at(const char *path, struct file *f)
 {
-	uint8_t head[256] = { 0 };
+	uint8_t head[256] = {0};
 	struct stat st;
 	ssize_t n = -1;
 	int fd;
 
-	*f = (struct file){ .image = IMAGE_NONE };
+	*f = (struct file){.image = IMAGE_NONE};
 	if (access(path, X_OK))
 		return false;
 	fd = open(path, O_RDONLY | O_CLOEXEC);
@@ -135,14 +136,16 @@ static char *keep(struct heap *heap, const char *text)
 /* #! interpreter [one argument]: the words before the script's own arguments. */
 static char *enter_script(char *line, const char *path, struct command *c, struct heap *heap)
 {
-	char *interpreter = line + strspn(line, " \t"), *argument = interpreter + strcspn(interpreter, " \t"), *end;
+	char *interpreter = line + strspn(line, " \t"),
+	     *argument = interpreter + strcspn(interpreter, " \t"), *end;
 	char *head[3];
 	unsigned n = 0;
 
 	if (*argument)
 		*argument++ = 0;
 	argument += strspn(argument, " \t");
-	for (end = argument + strlen(argument); end > argument && (end[-1] == ' ' || end[-1] == '\t'); end--)
+	for (end = argument + strlen(argument);
+	     end > argument && (end[-1] == ' ' || end[-1] == '\t'); end--)
 		;
 	*end = 0;
 	if (!*interpreter)
@@ -168,7 +171,8 @@ static char *below_sysroot(char *path, struct heap *heap)
 
 	if (*path != '/' || !engine.head->sysroot[0])
 		return path;
-	snprintf(inside, sizeof(inside), "%.*s%.255s", (int)SEG_PATH - 1, engine.head->sysroot, path);
+	snprintf(inside, sizeof(inside), "%.*s%.255s", (int)SEG_PATH - 1, engine.head->sysroot,
+		 path);
 	return access(inside, X_OK) ? path : keep(heap, inside);
 }
 
@@ -220,7 +224,8 @@ static unsigned loader_words(struct command *env, const char *ours[], unsigned m
 	for (unsigned i = 0; i < env->n; i++) {
 		char *word = env->words[i];
 
-		if (n + 2 <= most && !strncmp(word, "LD_", 3) && strchr(word, '=') && !strchr(word, ',')) {
+		if (n + 2 <= most && !strncmp(word, "LD_", 3) && strchr(word, '=') &&
+		    !strchr(word, ',')) {
 			ours[n++] = "-E";
 			ours[n++] = word;
 		} else {
@@ -272,7 +277,8 @@ static bool follow_file(char *path, struct command *c, struct command *env, stru
 		struct file f;
 
 		if (!look_at(path, &f))
-			return depth != 0; /* what the host does about it is right, or a script without interpreter */
+			return depth !=
+			       0; /* what the host does about it is right, or a script without interpreter */
 		if (f.image == IMAGE_ELF && !f.isa)
 			return false;
 		if (f.image == IMAGE_ELF) {
@@ -291,7 +297,7 @@ static bool follow_file(char *path, struct command *c, struct command *env, stru
 
 bool exec_follow(const char *name, uint64_t guest_argv, uint64_t guest_env)
 {
-	struct heap heap = { .bytes = malloc(MOST_BYTES) };
+	struct heap heap = {.bytes = malloc(MOST_BYTES)};
 	struct command *c = malloc(sizeof(*c)), *env = malloc(sizeof(*env));
 	bool followed = true;
 	struct file f;
@@ -299,8 +305,10 @@ bool exec_follow(const char *name, uint64_t guest_argv, uint64_t guest_env)
 	if (!strcmp(name, "/proc/self/exe"))
 		name = engine.program;
 	if (!look_at(name, &f)) {
-		followed = access(name, X_OK) || !access(name, R_OK); /* the host's kernel refuses it too */
-	} else if (heap.bytes && c && env && guest_strings(guest_argv, c, &heap) && guest_strings(guest_env, env, &heap)) {
+		followed = access(name, X_OK) ||
+			   !access(name, R_OK); /* the host's kernel refuses it too */
+	} else if (heap.bytes && c && env && guest_strings(guest_argv, c, &heap) &&
+		   guest_strings(guest_env, env, &heap)) {
 		char *path = keep(&heap, name);
 
 		followed = path && follow_file(path, c, env, &heap);

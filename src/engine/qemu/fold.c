@@ -230,7 +230,8 @@ static unsigned branches_of(const struct vcpu *p, uint64_t *out)
 
 static void write_record(struct event *e, const struct reached *r, uint64_t pc, bool of_prev)
 {
-	unsigned nscalars = engine.rates.nscalars ? SEG_SCALARS : 0, chain_max = engine.head->max_stack, size;
+	unsigned nscalars = engine.rates.nscalars ? SEG_SCALARS : 0,
+		 chain_max = engine.head->max_stack, size;
 	uint64_t words[MOST_WORDS], *w = words;
 	struct seg_interrupt *rec;
 	unsigned nr_chain = 0, nr_branches = 0;
@@ -319,7 +320,7 @@ static bool due(const struct seg_vcpu *v)
 
 static void values_before(const struct seg_vcpu *v, const struct step *s, int64_t now[INDEXES])
 {
-	int64_t sum[INDEXES] = { 0 };
+	int64_t sum[INDEXES] = {0};
 
 	step_sum(&engine.rates, s, sum);
 	for (unsigned i = 0; i < INDEXES; i++)
@@ -329,7 +330,7 @@ static void values_before(const struct seg_vcpu *v, const struct step *s, int64_
 /* The first block of a vCPU: nothing of it may show before the machine has placed the thread. */
 static void begin(struct seg_vcpu *v, struct vcpu *p, const struct step *s)
 {
-	int64_t sum[INDEXES] = { 0 };
+	int64_t sum[INDEXES] = {0};
 
 	step_sum(&engine.rates, s, sum);
 	seq_begin(v);
@@ -367,7 +368,7 @@ void fold_step(struct seg_vcpu *v, const struct step *s)
 	else
 		publish(v);
 	if (due(v)) {
-		struct event e = { .v = v, .p = p };
+		struct event e = {.v = v, .p = p};
 
 		values_before(v, s, e.now);
 		step_walk(&engine.rates, s, e.now, v->nearest, serve, &e);
@@ -383,8 +384,8 @@ void fold_step(struct seg_vcpu *v, const struct step *s)
  */
 void fold_access(struct seg_vcpu *v, const struct block *t, unsigned index, uint64_t addr)
 {
-	struct step rest = { .block = t, .skip = index + 1 };
-	struct event e = { .v = v, .p = vcpu_private(v), .addr = addr };
+	struct step rest = {.block = t, .skip = index + 1};
+	struct event e = {.v = v, .p = vcpu_private(v), .addr = addr};
 
 	publish(v);
 	if (index < t->n && due(v)) {
@@ -421,7 +422,7 @@ void fold_ring(struct seg_vcpu *v, uint32_t reason, uint64_t arg, uint64_t pc)
 
 void fold_syscall(struct seg_vcpu *v, uint64_t pc)
 {
-	struct event e = { .v = v, .p = vcpu_private(v) };
+	struct event e = {.v = v, .p = vcpu_private(v)};
 
 	v->syscalls++;
 	if (!engine.rates.syscalls)

@@ -10,170 +10,125 @@
 #include <quipu/bits.h>
 
 static const struct call_row riscv64_calls[] = {
-	{ 222, CALL_MMAP },
-	{ 226, CALL_MPROTECT },
-	{ 167, CALL_PRCTL },
-	{ 220, CALL_CLONE },
-	{ 221, CALL_EXECVE },
-	{ 93, CALL_EXIT },
-	{ 94, CALL_EXIT }, /* exit_group */
-	{ 134, CALL_SIGACTION },
-	{ 139, CALL_SIGRETURN },
-	{ 56, CALL_OPENAT },
-	{ 101, CALL_NANOSLEEP },
-	{ 115, CALL_CLOCK_NANOSLEEP },
-	{ 73, CALL_PPOLL },
-	{ 72, CALL_PSELECT6 },
-	{ 22, CALL_EPOLL_PWAIT },
-	{ 98, CALL_FUTEX },
-	{ 137, CALL_SIGTIMEDWAIT },
-	{ 113, CALL_TIME }, /* clock_gettime */
-	{ 169, CALL_TIME }, /* gettimeofday */
-	{ 153, CALL_TIME }, /* times */
-	{ 165, CALL_TIME }, /* getrusage */
-	{ 179, CALL_TIME }, /* sysinfo */
-	{ 86, CALL_TIME },  /* timerfd_settime */
-	{ 103, CALL_TIME }, /* setitimer */
-	{ 110, CALL_TIME }, /* timer_settime */
-	{ 278, CALL_RANDOM },
-	{ 172, CALL_PID },
-	{ 173, CALL_PID }, /* getppid */
-	{ 178, CALL_PID }, /* gettid */
-	{ 198, CALL_NETWORK }, /* socket */
+	{222, CALL_MMAP},
+	{226, CALL_MPROTECT},
+	{167, CALL_PRCTL},
+	{220, CALL_CLONE},
+	{221, CALL_EXECVE},
+	{93, CALL_EXIT},
+	{94, CALL_EXIT}, /* exit_group */
+	{134, CALL_SIGACTION},
+	{139, CALL_SIGRETURN},
+	{56, CALL_OPENAT},
+	{101, CALL_NANOSLEEP},
+	{115, CALL_CLOCK_NANOSLEEP},
+	{73, CALL_PPOLL},
+	{72, CALL_PSELECT6},
+	{22, CALL_EPOLL_PWAIT},
+	{98, CALL_FUTEX},
+	{137, CALL_SIGTIMEDWAIT},
+	{113, CALL_TIME}, /* clock_gettime */
+	{169, CALL_TIME}, /* gettimeofday */
+	{153, CALL_TIME}, /* times */
+	{165, CALL_TIME}, /* getrusage */
+	{179, CALL_TIME}, /* sysinfo */
+	{86, CALL_TIME},  /* timerfd_settime */
+	{103, CALL_TIME}, /* setitimer */
+	{110, CALL_TIME}, /* timer_settime */
+	{278, CALL_RANDOM},
+	{172, CALL_PID},
+	{173, CALL_PID},     /* getppid */
+	{178, CALL_PID},     /* gettid */
+	{198, CALL_NETWORK}, /* socket */
 };
 
 static const struct call_row x86_64_calls[] = {
-	{ 9, CALL_MMAP },
-	{ 10, CALL_MPROTECT },
-	{ 157, CALL_PRCTL },
-	{ 56, CALL_CLONE },
-	{ 57, CALL_CLONE }, /* fork */
-	{ 58, CALL_CLONE }, /* vfork */
-	{ 59, CALL_EXECVE },
-	{ 60, CALL_EXIT },
-	{ 231, CALL_EXIT }, /* exit_group */
-	{ 13, CALL_SIGACTION },
-	{ 15, CALL_SIGRETURN },
-	{ 2, CALL_OPEN },
-	{ 257, CALL_OPENAT },
-	{ 35, CALL_NANOSLEEP },
-	{ 230, CALL_CLOCK_NANOSLEEP },
-	{ 7, CALL_POLL },
-	{ 271, CALL_PPOLL },
-	{ 23, CALL_SELECT },
-	{ 270, CALL_PSELECT6 },
-	{ 232, CALL_EPOLL_PWAIT }, /* epoll_wait */
-	{ 281, CALL_EPOLL_PWAIT },
-	{ 202, CALL_FUTEX },
-	{ 128, CALL_SIGTIMEDWAIT },
-	{ 228, CALL_TIME }, /* clock_gettime */
-	{ 96, CALL_TIME },  /* gettimeofday */
-	{ 201, CALL_TIME }, /* time */
-	{ 100, CALL_TIME }, /* times */
-	{ 98, CALL_TIME },  /* getrusage */
-	{ 99, CALL_TIME },  /* sysinfo */
-	{ 286, CALL_TIME }, /* timerfd_settime */
-	{ 38, CALL_TIME },  /* setitimer */
-	{ 37, CALL_TIME },  /* alarm */
-	{ 223, CALL_TIME }, /* timer_settime */
-	{ 318, CALL_RANDOM },
-	{ 39, CALL_PID },
-	{ 110, CALL_PID }, /* getppid */
-	{ 186, CALL_PID }, /* gettid */
-	{ 41, CALL_NETWORK }, /* socket */
+	{9, CALL_MMAP},		 {10, CALL_MPROTECT},	  {157, CALL_PRCTL},
+	{56, CALL_CLONE},	 {57, CALL_CLONE},			    /* fork */
+	{58, CALL_CLONE},						    /* vfork */
+	{59, CALL_EXECVE},	 {60, CALL_EXIT},	  {231, CALL_EXIT}, /* exit_group */
+	{13, CALL_SIGACTION},	 {15, CALL_SIGRETURN},	  {2, CALL_OPEN},
+	{257, CALL_OPENAT},	 {35, CALL_NANOSLEEP},	  {230, CALL_CLOCK_NANOSLEEP},
+	{7, CALL_POLL},		 {271, CALL_PPOLL},	  {23, CALL_SELECT},
+	{270, CALL_PSELECT6},	 {232, CALL_EPOLL_PWAIT}, /* epoll_wait */
+	{281, CALL_EPOLL_PWAIT}, {202, CALL_FUTEX},	  {128, CALL_SIGTIMEDWAIT},
+	{228, CALL_TIME},						   /* clock_gettime */
+	{96, CALL_TIME},						   /* gettimeofday */
+	{201, CALL_TIME},						   /* time */
+	{100, CALL_TIME},						   /* times */
+	{98, CALL_TIME},						   /* getrusage */
+	{99, CALL_TIME},						   /* sysinfo */
+	{286, CALL_TIME},						   /* timerfd_settime */
+	{38, CALL_TIME},						   /* setitimer */
+	{37, CALL_TIME},						   /* alarm */
+	{223, CALL_TIME},						   /* timer_settime */
+	{318, CALL_RANDOM},	 {39, CALL_PID},	  {110, CALL_PID}, /* getppid */
+	{186, CALL_PID},						   /* gettid */
+	{41, CALL_NETWORK},						   /* socket */
 };
 
 static const struct call_row ppc64le_calls[] = {
-	{ 90, CALL_MMAP },
-	{ 125, CALL_MPROTECT },
-	{ 171, CALL_PRCTL },
-	{ 120, CALL_CLONE },
-	{ 2, CALL_CLONE },   /* fork */
-	{ 189, CALL_CLONE }, /* vfork */
-	{ 11, CALL_EXECVE },
-	{ 1, CALL_EXIT },
-	{ 234, CALL_EXIT }, /* exit_group */
-	{ 173, CALL_SIGACTION },
-	{ 172, CALL_SIGRETURN },
-	{ 5, CALL_OPEN },
-	{ 286, CALL_OPENAT },
-	{ 162, CALL_NANOSLEEP },
-	{ 248, CALL_CLOCK_NANOSLEEP },
-	{ 167, CALL_POLL },
-	{ 281, CALL_PPOLL },
-	{ 142, CALL_SELECT },
-	{ 280, CALL_PSELECT6 },
-	{ 238, CALL_EPOLL_PWAIT }, /* epoll_wait */
-	{ 303, CALL_EPOLL_PWAIT },
-	{ 221, CALL_FUTEX },
-	{ 176, CALL_SIGTIMEDWAIT },
-	{ 246, CALL_TIME }, /* clock_gettime */
-	{ 78, CALL_TIME },  /* gettimeofday */
-	{ 13, CALL_TIME },  /* time */
-	{ 43, CALL_TIME },  /* times */
-	{ 77, CALL_TIME },  /* getrusage */
-	{ 116, CALL_TIME }, /* sysinfo */
-	{ 311, CALL_TIME }, /* timerfd_settime */
-	{ 104, CALL_TIME }, /* setitimer */
-	{ 27, CALL_TIME },  /* alarm */
-	{ 241, CALL_TIME }, /* timer_settime */
-	{ 359, CALL_RANDOM },
-	{ 20, CALL_PID },
-	{ 64, CALL_PID },  /* getppid */
-	{ 207, CALL_PID }, /* gettid */
-	{ 326, CALL_NETWORK }, /* socket */
-	{ 102, CALL_NETWORK }, /* socketcall */
+	{90, CALL_MMAP},	 {125, CALL_MPROTECT},	  {171, CALL_PRCTL},
+	{120, CALL_CLONE},	 {2, CALL_CLONE},			    /* fork */
+	{189, CALL_CLONE},						    /* vfork */
+	{11, CALL_EXECVE},	 {1, CALL_EXIT},	  {234, CALL_EXIT}, /* exit_group */
+	{173, CALL_SIGACTION},	 {172, CALL_SIGRETURN},	  {5, CALL_OPEN},
+	{286, CALL_OPENAT},	 {162, CALL_NANOSLEEP},	  {248, CALL_CLOCK_NANOSLEEP},
+	{167, CALL_POLL},	 {281, CALL_PPOLL},	  {142, CALL_SELECT},
+	{280, CALL_PSELECT6},	 {238, CALL_EPOLL_PWAIT}, /* epoll_wait */
+	{303, CALL_EPOLL_PWAIT}, {221, CALL_FUTEX},	  {176, CALL_SIGTIMEDWAIT},
+	{246, CALL_TIME},						  /* clock_gettime */
+	{78, CALL_TIME},						  /* gettimeofday */
+	{13, CALL_TIME},						  /* time */
+	{43, CALL_TIME},						  /* times */
+	{77, CALL_TIME},						  /* getrusage */
+	{116, CALL_TIME},						  /* sysinfo */
+	{311, CALL_TIME},						  /* timerfd_settime */
+	{104, CALL_TIME},						  /* setitimer */
+	{27, CALL_TIME},						  /* alarm */
+	{241, CALL_TIME},						  /* timer_settime */
+	{359, CALL_RANDOM},	 {20, CALL_PID},	  {64, CALL_PID}, /* getppid */
+	{207, CALL_PID},						  /* gettid */
+	{326, CALL_NETWORK},						  /* socket */
+	{102, CALL_NETWORK},						  /* socketcall */
 };
 
 static const struct call_row sparc64_calls[] = {
-	{ 71, CALL_MMAP },
-	{ 74, CALL_MPROTECT },
-	{ 147, CALL_PRCTL },
-	{ 217, CALL_CLONE },
-	{ 2, CALL_CLONE },  /* fork */
-	{ 66, CALL_CLONE }, /* vfork */
-	{ 59, CALL_EXECVE },
-	{ 1, CALL_EXIT },
-	{ 188, CALL_EXIT }, /* exit_group */
-	{ 102, CALL_SIGACTION },
-	{ 101, CALL_SIGRETURN },
-	{ 5, CALL_OPEN },
-	{ 284, CALL_OPENAT },
-	{ 249, CALL_NANOSLEEP },
-	{ 259, CALL_CLOCK_NANOSLEEP },
-	{ 153, CALL_POLL },
-	{ 298, CALL_PPOLL },
-	{ 230, CALL_SELECT },
-	{ 297, CALL_PSELECT6 },
-	{ 195, CALL_EPOLL_PWAIT }, /* epoll_wait */
-	{ 309, CALL_EPOLL_PWAIT },
-	{ 142, CALL_FUTEX },
-	{ 105, CALL_SIGTIMEDWAIT },
-	{ 257, CALL_TIME }, /* clock_gettime */
-	{ 116, CALL_TIME }, /* gettimeofday */
-	{ 43, CALL_TIME },  /* times */
-	{ 117, CALL_TIME }, /* getrusage */
-	{ 214, CALL_TIME }, /* sysinfo */
-	{ 315, CALL_TIME }, /* timerfd_settime */
-	{ 83, CALL_TIME },  /* setitimer */
-	{ 27, CALL_TIME },  /* alarm */
-	{ 262, CALL_TIME }, /* timer_settime */
-	{ 347, CALL_RANDOM },
-	{ 20, CALL_PID },
-	{ 197, CALL_PID }, /* getppid */
-	{ 143, CALL_PID }, /* gettid */
-	{ 97, CALL_NETWORK },  /* socket */
-	{ 206, CALL_NETWORK }, /* socketcall */
+	{71, CALL_MMAP},	 {74, CALL_MPROTECT},	  {147, CALL_PRCTL},
+	{217, CALL_CLONE},	 {2, CALL_CLONE},			    /* fork */
+	{66, CALL_CLONE},						    /* vfork */
+	{59, CALL_EXECVE},	 {1, CALL_EXIT},	  {188, CALL_EXIT}, /* exit_group */
+	{102, CALL_SIGACTION},	 {101, CALL_SIGRETURN},	  {5, CALL_OPEN},
+	{284, CALL_OPENAT},	 {249, CALL_NANOSLEEP},	  {259, CALL_CLOCK_NANOSLEEP},
+	{153, CALL_POLL},	 {298, CALL_PPOLL},	  {230, CALL_SELECT},
+	{297, CALL_PSELECT6},	 {195, CALL_EPOLL_PWAIT}, /* epoll_wait */
+	{309, CALL_EPOLL_PWAIT}, {142, CALL_FUTEX},	  {105, CALL_SIGTIMEDWAIT},
+	{257, CALL_TIME},						   /* clock_gettime */
+	{116, CALL_TIME},						   /* gettimeofday */
+	{43, CALL_TIME},						   /* times */
+	{117, CALL_TIME},						   /* getrusage */
+	{214, CALL_TIME},						   /* sysinfo */
+	{315, CALL_TIME},						   /* timerfd_settime */
+	{83, CALL_TIME},						   /* setitimer */
+	{27, CALL_TIME},						   /* alarm */
+	{262, CALL_TIME},						   /* timer_settime */
+	{347, CALL_RANDOM},	 {20, CALL_PID},	  {197, CALL_PID}, /* getppid */
+	{143, CALL_PID},						   /* gettid */
+	{97, CALL_NETWORK},						   /* socket */
+	{206, CALL_NETWORK},						   /* socketcall */
 };
 
 #define CALLS(t) t, sizeof(t) / sizeof((t)[0])
 
 static const struct isa isas[] = {
-	{ "riscv64", 243, 4096, 0, "/usr/riscv64-linux-gnu", NULL, decode_riscv64, CALLS(riscv64_calls) },
-	{ "ppc64le", 21, 4096, 0, "/usr/powerpc64le-linux-gnu", NULL, decode_ppc64le, CALLS(ppc64le_calls) },
-	{ "sparc64", 43, 8192, ISA_BRANCH | ISA_BIG_ENDIAN, "/usr/sparc64-linux-gnu", NULL, decode_sparc64,
-	  CALLS(sparc64_calls) },
-	{ "x86_64", 62, 4096, ISA_TRACK | ISA_PHANTOM, NULL, "max", decode_x86_64, CALLS(x86_64_calls) },
+	{"riscv64", 243, 4096, 0, "/usr/riscv64-linux-gnu", NULL, decode_riscv64,
+	 CALLS(riscv64_calls)},
+	{"ppc64le", 21, 4096, 0, "/usr/powerpc64le-linux-gnu", NULL, decode_ppc64le,
+	 CALLS(ppc64le_calls)},
+	{"sparc64", 43, 8192, ISA_BRANCH | ISA_BIG_ENDIAN, "/usr/sparc64-linux-gnu", NULL,
+	 decode_sparc64, CALLS(sparc64_calls)},
+	{"x86_64", 62, 4096, ISA_TRACK | ISA_PHANTOM, NULL, "max", decode_x86_64,
+	 CALLS(x86_64_calls)},
 };
 
 const struct isa *isa_find(const char *target_name)

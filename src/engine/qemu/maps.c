@@ -29,8 +29,8 @@
 
 long maps_read_guest(uint64_t guest, void *buf, unsigned long len)
 {
-	struct iovec local = { buf, len };
-	struct iovec remote = { (void *)(uintptr_t)(guest + engine.guest_base), len };
+	struct iovec local = {buf, len};
+	struct iovec remote = {(void *)(uintptr_t)(guest + engine.guest_base), len};
 
 	return process_vm_readv(getpid(), &local, 1, &remote, 1, 0);
 }
@@ -69,7 +69,8 @@ struct mapping {
 
 static void put_mapping(struct seg_vcpu *v, const struct mapping *m)
 {
-	uint32_t size = (uint32_t)((sizeof(struct seg_mmap) + strlen(m->path) + 1 + 7) & ~(size_t)7);
+	uint32_t size =
+		(uint32_t)((sizeof(struct seg_mmap) + strlen(m->path) + 1 + 7) & ~(size_t)7);
 	struct seg_mmap *rec = ring_reserve(v, size);
 
 	if (!rec)
@@ -128,9 +129,10 @@ static bool describe_file(int fd, struct mapping *m)
 	return true;
 }
 
-void maps_mmap(struct seg_vcpu *v, uint64_t addr, uint64_t len, uint32_t prot, uint32_t flags, int fd, uint64_t offset)
+void maps_mmap(struct seg_vcpu *v, uint64_t addr, uint64_t len, uint32_t prot, uint32_t flags,
+	       int fd, uint64_t offset)
 {
-	struct mapping m = { .addr = addr, .prot = prot, .flags = flags & MAP_TYPE };
+	struct mapping m = {.addr = addr, .prot = prot, .flags = flags & MAP_TYPE};
 	uint64_t page = engine.isa->page;
 
 	m.len = (len + page - 1) & ~(page - 1);
@@ -168,11 +170,13 @@ static bool each_map_line(bool (*look)(const struct map_line *, void *), void *a
 		have += (size_t)n;
 		buf[have] = 0;
 		while (!found && (end = strchr(line, '\n'))) {
-			struct map_line l = { 0 };
+			struct map_line l = {0};
 
 			*end = 0;
-			if (sscanf(line, "%" SCNx64 "-%" SCNx64 " %*s %" SCNx64 " %x:%x %" SCNu64 " %511[^\n]", &l.start, &l.end, &l.pgoff, &l.maj,
-				   &l.min, &l.ino, l.path) >= 6)
+			if (sscanf(line,
+				   "%" SCNx64 "-%" SCNx64 " %*s %" SCNx64 " %x:%x %" SCNu64
+				   " %511[^\n]",
+				   &l.start, &l.end, &l.pgoff, &l.maj, &l.min, &l.ino, l.path) >= 6)
 				found = look(&l, arg);
 			line = end + 1;
 		}
@@ -202,7 +206,7 @@ static bool at_address(const struct map_line *l, void *arg)
 
 void maps_mprotect(struct seg_vcpu *v, uint64_t addr, uint64_t len, uint32_t prot)
 {
-	struct mapping m = { .addr = addr, .prot = prot, .flags = MAP_PRIVATE };
+	struct mapping m = {.addr = addr, .prot = prot, .flags = MAP_PRIVATE};
 	uint64_t page = engine.isa->page;
 
 	m.len = (len + page - 1) & ~(page - 1);
@@ -241,8 +245,9 @@ static bool image_open(struct image *im, const char *path)
 	im->fd = open(path, O_RDONLY | O_CLOEXEC);
 	if (im->fd < 0)
 		return false;
-	if (pread(im->fd, &eh, sizeof(eh), 0) != sizeof(eh) || memcmp(eh.e_ident, ELFMAG, SELFMAG) ||
-	    eh.e_ident[EI_CLASS] != ELFCLASS64 || eh.e_ident[EI_DATA] != (swap ? ELFDATA2MSB : ELFDATA2LSB))
+	if (pread(im->fd, &eh, sizeof(eh), 0) != sizeof(eh) ||
+	    memcmp(eh.e_ident, ELFMAG, SELFMAG) || eh.e_ident[EI_CLASS] != ELFCLASS64 ||
+	    eh.e_ident[EI_DATA] != (swap ? ELFDATA2MSB : ELFDATA2LSB))
 		return true;
 	if (swap) {
 		eh.e_phentsize = __builtin_bswap16(eh.e_phentsize);
@@ -276,7 +281,8 @@ static uint64_t lowest_vaddr(const struct image *im, uint32_t flags)
 	uint64_t low = UINT64_MAX;
 
 	for (unsigned i = 0; i < im->n; i++) {
-		if (im->ph[i].p_type == PT_LOAD && (im->ph[i].p_flags & flags) == flags && im->ph[i].p_vaddr < low)
+		if (im->ph[i].p_type == PT_LOAD && (im->ph[i].p_flags & flags) == flags &&
+		    im->ph[i].p_vaddr < low)
 			low = im->ph[i].p_vaddr;
 	}
 	return low;
@@ -284,7 +290,7 @@ static uint64_t lowest_vaddr(const struct image *im, uint32_t flags)
 
 static void put_image(struct seg_vcpu *v, const struct image *im, uint64_t bias)
 {
-	struct mapping m = { .flags = MAP_PRIVATE };
+	struct mapping m = {.flags = MAP_PRIVATE};
 
 	if (!describe_file(im->fd, &m))
 		return;
@@ -294,9 +300,11 @@ static void put_image(struct seg_vcpu *v, const struct image *im, uint64_t bias)
 		if (!executable(ph))
 			continue;
 		m.addr = page_floor(bias + ph->p_vaddr);
-		m.len = page_floor(bias + ph->p_vaddr + ph->p_memsz + engine.isa->page - 1) - m.addr;
+		m.len = page_floor(bias + ph->p_vaddr + ph->p_memsz + engine.isa->page - 1) -
+			m.addr;
 		m.pgoff = page_floor(ph->p_offset);
-		m.prot = (ph->p_flags & PF_R ? PROT_READ : 0u) | (ph->p_flags & PF_W ? PROT_WRITE : 0u) | PROT_EXEC;
+		m.prot = (ph->p_flags & PF_R ? PROT_READ : 0u) |
+			 (ph->p_flags & PF_W ? PROT_WRITE : 0u) | PROT_EXEC;
 		put_mapping(v, &m);
 	}
 }
@@ -321,7 +329,7 @@ static bool is_file(const struct map_line *l, void *arg)
 static bool interpreter_open(const struct image *program, struct image *im)
 {
 	const char *prefix = getenv("QEMU_LD_PREFIX");
-	const char *const roots[] = { engine.head->sysroot, prefix ? prefix : "", "" };
+	const char *const roots[] = {engine.head->sysroot, prefix ? prefix : "", ""};
 	char name[256] = "", path[SEG_PATH + sizeof(name)];
 
 	for (unsigned i = 0; i < program->n; i++) {
@@ -343,7 +351,7 @@ static void put_interpreter(struct seg_vcpu *v, const struct image *program)
 {
 	struct image im;
 	struct mapping m;
-	struct file_base f = { .path = m.path };
+	struct file_base f = {.path = m.path};
 
 	if (!interpreter_open(program, &im))
 		return;

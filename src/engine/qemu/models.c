@@ -21,7 +21,7 @@ struct models engine_models[SEG_VCPUS];
 
 /* A signal that the memory models move, and where it lies. */
 static struct {
-	uint8_t count;	/* enum model_count */
+	uint8_t count; /* enum model_count */
 	uint8_t scalar;
 } moved[SEG_SCALARS];
 static unsigned nmoved;
@@ -49,8 +49,8 @@ static void *zeroes(size_t bytes)
 
 static bool shape_valid(const struct quipu_model_cache *c)
 {
-	return c->sets <= 1u << 24 && (!c->sets || (c->ways >= 1 && c->ways <= QUIPU_MODEL_WAYS)) && c->shift >= 3 &&
-	       c->shift <= 30;
+	return c->sets <= 1u << 24 && (!c->sets || (c->ways >= 1 && c->ways <= QUIPU_MODEL_WAYS)) &&
+	       c->shift >= 3 && c->shift <= 30;
 }
 
 static bool size_valid(uint32_t n, uint32_t most)
@@ -61,17 +61,19 @@ static bool size_valid(uint32_t n, uint32_t most)
 /* The segment is the machine's, but a guest can write into it. */
 static bool model_valid(const struct quipu_model *m)
 {
-	return shape_valid(&m->l1i) && shape_valid(&m->l1d) && shape_valid(&m->itlb) && shape_valid(&m->dtlb) &&
-	       (!m->stlb.sets || shape_valid(&m->stlb)) && (!m->l2.sets || shape_valid(&m->l2)) &&
-	       (!m->l3.sets || shape_valid(&m->l3)) &&
-	       size_valid(m->counters, QUIPU_MODEL_COUNTERS) && size_valid(m->targets, QUIPU_MODEL_TARGETS) &&
+	return shape_valid(&m->l1i) && shape_valid(&m->l1d) && shape_valid(&m->itlb) &&
+	       shape_valid(&m->dtlb) && (!m->stlb.sets || shape_valid(&m->stlb)) &&
+	       (!m->l2.sets || shape_valid(&m->l2)) && (!m->l3.sets || shape_valid(&m->l3)) &&
+	       size_valid(m->counters, QUIPU_MODEL_COUNTERS) &&
+	       size_valid(m->targets, QUIPU_MODEL_TARGETS) &&
 	       size_valid(m->returns, QUIPU_MODEL_RETURNS) && m->history <= 16 && m->l3_cpus;
 }
 
 static void check_layout(void)
 {
 	for (uint32_t info = 0; info < 1u << 18; info += 1u << 4) {
-		if (!(info >> 16) || info >> 16 == QEMU_PLUGIN_MEM_RW || (info >> 4 & 7) > 4 || info & 0xff00)
+		if (!(info >> 16) || info >> 16 == QEMU_PLUGIN_MEM_RW || (info >> 4 & 7) > 4 ||
+		    info & 0xff00)
 			continue;
 		ask_qemu |= ACCESS_SIZE(info) != qemu_plugin_mem_size_shift(info) ||
 			    ACCESS_STORE(info) != qemu_plugin_mem_is_store(info);
@@ -150,8 +152,8 @@ static struct model_cache *level3(const struct seg_vcpu *v)
 	bytes = zeroes(model_cache_bytes(&engine.model.l3));
 	if (!bytes)
 		return NULL;
-	if (!__atomic_compare_exchange_n(&last_level[group].bytes, &none, bytes, false, __ATOMIC_ACQ_REL,
-					 __ATOMIC_ACQUIRE)) {
+	if (!__atomic_compare_exchange_n(&last_level[group].bytes, &none, bytes, false,
+					 __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) {
 		munmap(bytes, model_cache_bytes(&engine.model.l3));
 		return NULL; /* until the other one is done */
 	}
@@ -183,7 +185,7 @@ static bool settle(struct seg_vcpu *v, struct models *s, unsigned lost)
 	if (!lost)
 		return reached;
 	/* As a whole vector: a narrow store would stall the vector load of the next block. */
-	lanes = *(lanes_t *)v->acc + (lanes_t)(words){ (uint64_t)lost << 16, 0 };
+	lanes = *(lanes_t *)v->acc + (lanes_t)(words){(uint64_t)lost << 16, 0};
 	*(lanes_t *)v->acc = lanes;
 	return reached || ((words)lanes)[0] >> 31 & 1;
 }
@@ -224,7 +226,8 @@ void models_fetch(struct seg_vcpu *v, const struct block *t)
 
 /* ---- data ---- */
 
-static __attribute__((noinline)) void access_missed(unsigned vcpu, uint32_t info, uint64_t va, void *udata)
+static __attribute__((noinline)) void access_missed(unsigned vcpu, uint32_t info, uint64_t va,
+						    void *udata)
 {
 	struct seg_vcpu *v = &engine_pub[vcpu];
 	struct models *s = &engine_models[vcpu];
@@ -249,15 +252,17 @@ static __attribute__((noinline)) void access_missed(unsigned vcpu, uint32_t info
 _Static_assert(STORE_OFFSET == 1u << (17 - 8) && SEG_VCPUS == 256, "the offsets above");
 
 /* Line and page size as constants where they are the usual ones. */
-static inline __attribute__((always_inline)) void accessed(unsigned vcpu, uint32_t info, uint64_t va, void *udata,
-							   unsigned line_shift, unsigned page_shift, uint32_t lines,
-							   uint32_t pages)
+static inline __attribute__((always_inline)) void accessed(unsigned vcpu, uint32_t info,
+							   uint64_t va, void *udata,
+							   unsigned line_shift, unsigned page_shift,
+							   uint32_t lines, uint32_t pages)
 {
 	/* A table: a shift by a variable costs more. */
-	static const uint8_t more[8] = { 0, 1, 3, 7, 15, 31, 63, 127 };
+	static const uint8_t more[8] = {0, 1, 3, 7, 15, 31, 63, 127};
 	/* Offsets in bytes, so that no multiplication by eight is left: line[store] and page of the filters. */
 	const char *m = (const char *)engine_models + ((uint64_t)(uint8_t)vcpu * MODELS_STRIDE);
-	uint64_t line = *(const uint64_t *)(m + (info >> 8 & STORE_OFFSET) + (va >> (line_shift - 3) & 8 * lines));
+	uint64_t line = *(const uint64_t *)(m + (info >> 8 & STORE_OFFSET) +
+					    (va >> (line_shift - 3) & 8 * lines));
 	uint64_t page = *(const uint64_t *)(m + PAGE_OFFSET + (va >> (page_shift - 3) & 8 * pages));
 	uint64_t outside = (line ^ va) | (line ^ (va + more[ACCESS_SIZE(info)]));
 
@@ -266,21 +271,23 @@ static inline __attribute__((always_inline)) void accessed(unsigned vcpu, uint32
 	access_missed(vcpu, info, va, udata);
 }
 
-#define ACCESSED(name, line, page, lines, pages)                                              \
-	static void name(unsigned vcpu, uint32_t info, uint64_t va, void *udata)              \
-	{                                                                                     \
-		accessed(vcpu, info, va, udata, line, page, lines, pages);                    \
+#define ACCESSED(name, line, page, lines, pages)                                                   \
+	static void name(unsigned vcpu, uint32_t info, uint64_t va, void *udata)                   \
+	{                                                                                          \
+		accessed(vcpu, info, va, udata, line, page, lines, pages);                         \
 	}
 
 ACCESSED(accessed_6_12, 6, 12, 63, 15)
 ACCESSED(accessed_6_13, 6, 13, 63, 15)
 ACCESSED(accessed_any, engine.model.l1d.shift, engine.model.dtlb.shift,
-	 engine_models[vcpu & (SEG_VCPUS - 1)].memory.line_mask, engine_models[vcpu & (SEG_VCPUS - 1)].memory.page_mask)
+	 engine_models[vcpu & (SEG_VCPUS - 1)].memory.line_mask,
+	 engine_models[vcpu & (SEG_VCPUS - 1)].memory.page_mask)
 
 static qemu_plugin_vcpu_mem_cb access_callback(void)
 {
 	const struct quipu_model *m = &engine.model;
-	bool usual = m->l1d.shift == 6 && engine_models[0].memory.line_mask == 63 && engine_models[0].memory.page_mask == 15;
+	bool usual = m->l1d.shift == 6 && engine_models[0].memory.line_mask == 63 &&
+		     engine_models[0].memory.page_mask == 15;
 
 	if (ask_qemu)
 		return access_missed;
@@ -289,10 +296,11 @@ static qemu_plugin_vcpu_mem_cb access_callback(void)
 	return usual && m->dtlb.shift == 13 ? accessed_6_13 : accessed_any;
 }
 
-#define ACCESSING (QUIPU_CLASS_BIT(QUIPU_INSN_LOAD) | QUIPU_CLASS_BIT(QUIPU_INSN_STORE) | \
-		   QUIPU_CLASS_BIT(QUIPU_INSN_AMO) | QUIPU_CLASS_BIT(QUIPU_INSN_LR) | QUIPU_CLASS_BIT(QUIPU_INSN_SC) | \
-		   QUIPU_CLASS_BIT(QUIPU_INSN_FLOAD) | QUIPU_CLASS_BIT(QUIPU_INSN_FSTORE) | \
-		   QUIPU_CLASS_BIT(QUIPU_INSN_VECTOR))
+#define ACCESSING                                                                                  \
+	(QUIPU_CLASS_BIT(QUIPU_INSN_LOAD) | QUIPU_CLASS_BIT(QUIPU_INSN_STORE) |                    \
+	 QUIPU_CLASS_BIT(QUIPU_INSN_AMO) | QUIPU_CLASS_BIT(QUIPU_INSN_LR) |                        \
+	 QUIPU_CLASS_BIT(QUIPU_INSN_SC) | QUIPU_CLASS_BIT(QUIPU_INSN_FLOAD) |                      \
+	 QUIPU_CLASS_BIT(QUIPU_INSN_FSTORE) | QUIPU_CLASS_BIT(QUIPU_INSN_VECTOR))
 
 /* Reads alone cannot be asked for (sheet 3.1, trap 1). */
 void models_translate(struct qemu_plugin_insn *insn, unsigned index, uint8_t class)
@@ -301,8 +309,8 @@ void models_translate(struct qemu_plugin_insn *insn, unsigned index, uint8_t cla
 			ACCESSING & QUIPU_CLASS_BIT(class & (INSN_LOAD - 1));
 
 	if (engine.features & SEG_DATA && accesses)
-		qemu_plugin_register_vcpu_mem_cb(insn, access_callback(), QEMU_PLUGIN_CB_NO_REGS, QEMU_PLUGIN_MEM_RW,
-						 (void *)(uintptr_t)index);
+		qemu_plugin_register_vcpu_mem_cb(insn, access_callback(), QEMU_PLUGIN_CB_NO_REGS,
+						 QEMU_PLUGIN_MEM_RW, (void *)(uintptr_t)index);
 }
 
 /* ---- branches ---- */
@@ -317,16 +325,12 @@ unsigned models_predict(struct seg_vcpu *v, const struct block *t, const struct 
 	switch (p->flow) {
 	case FLOW_COND:
 		return model_predict_taken(m, place, left) ? MODEL_DIRECTION : MODEL_PREDICTED;
-	case FLOW_IJUMP:
-		return model_predict_target(m, place, t->pc);
-	case FLOW_CALL:
-		model_predict_call(m, p->fall);
-		return MODEL_PREDICTED;
+	case FLOW_IJUMP: return model_predict_target(m, place, t->pc);
+	case FLOW_CALL: model_predict_call(m, p->fall); return MODEL_PREDICTED;
 	case FLOW_ICALL:
 		model_predict_call(m, p->fall);
 		return model_predict_target(m, place, t->pc);
-	case FLOW_RET:
-		return model_predict_return(m, t->pc);
+	case FLOW_RET: return model_predict_return(m, t->pc);
 	case FLOW_COROUTINE:
 		missed = model_predict_return(m, t->pc);
 		model_predict_call(m, p->fall);

@@ -15,7 +15,8 @@
 
 struct models {
 	_Alignas(MODELS_STRIDE) struct model_memory memory;
-	_Alignas(64) uint64_t stamp; /* changes with the filters of the instruction side; never that of another vCPU */
+	_Alignas(64) uint64_t
+		stamp; /* changes with the filters of the instruction side; never that of another vCPU */
 	struct model_predictor predict;
 	uint64_t seen[MODEL_COUNTS]; /* of memory.count, what the signals have */
 	void *bytes;		     /* of the caches */
@@ -29,7 +30,8 @@ static inline struct models *vcpu_models(const struct seg_vcpu *v)
 {
 	/* From one stride to the other with a shift. */
 	return (struct models *)((char *)engine_models +
-				 ((const char *)v - (const char *)engine_pub) * (MODELS_STRIDE / sizeof(*v)));
+				 ((const char *)v - (const char *)engine_pub) *
+					 (MODELS_STRIDE / sizeof(*v)));
 }
 
 /* models_open - which models the segment asks for. 0 or -1. */

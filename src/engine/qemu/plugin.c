@@ -21,7 +21,7 @@ PLUGIN_EXPORT int qemu_plugin_version = 1;
 
 struct engine engine;
 
-const struct block block_none = { .any = 1 };
+const struct block block_none = {.any = 1};
 
 /* What the outcome of a branch adds, by what was mispredicted and whether it was taken. */
 static lanes_t outcome_lanes[MODEL_MISSES][2];
@@ -67,14 +67,16 @@ static inline bool taken_from(const struct block *p, const struct block *t)
 /* A lane is full, or a scalar has reached its deadline. */
 COLD static void full_count(struct seg_vcpu *v, const struct block *t)
 {
-	struct step s = { .block = t };
+	struct step s = {.block = t};
 
 	fold_step(v, &s);
 }
 
-COLD static void full_branch(struct seg_vcpu *v, const struct block *t, const struct block *p, unsigned missed)
+COLD static void full_branch(struct seg_vcpu *v, const struct block *t, const struct block *p,
+			     unsigned missed)
 {
-	struct step s = { .prev = p, .block = t, .taken = taken_from(p, t), .missed = (uint8_t)missed };
+	struct step s = {
+		.prev = p, .block = t, .taken = taken_from(p, t), .missed = (uint8_t)missed};
 
 	fold_step(v, &s);
 }
@@ -110,8 +112,8 @@ COLD static void add_step(struct seg_vcpu *v, const struct step *s);
 enum set { COUNT = 0, BRANCH = 1, STACK = 2, SCALARS = 4, TRACK = 8, PREDICT = 16, FETCH = 32 };
 
 /* The block's lines were not the last ones fetched. Before them, what its entry has reached. */
-static __attribute__((noinline)) void fetch(struct seg_vcpu *v, const struct block *t, const struct block *p,
-					    unsigned missed, bool full)
+static __attribute__((noinline)) void fetch(struct seg_vcpu *v, const struct block *t,
+					    const struct block *p, unsigned missed, bool full)
 {
 	if (full)
 		full_branch(v, t, p, missed);
@@ -119,8 +121,8 @@ static __attribute__((noinline)) void fetch(struct seg_vcpu *v, const struct blo
 }
 
 static inline __attribute__((always_inline)) void finish(struct seg_vcpu *v, const struct block *t,
-							 const struct block *p, lanes_t a, unsigned missed,
-							 unsigned set)
+							 const struct block *p, lanes_t a,
+							 unsigned missed, unsigned set)
 {
 	bool full;
 
@@ -170,8 +172,8 @@ static inline __attribute__((always_inline)) void follow(struct seg_vcpu *v, con
 	v->priv[HOT_TOP] = top;
 }
 
-static inline __attribute__((always_inline)) void add_block(struct seg_vcpu *v, const struct block *t,
-							    const struct block *p, unsigned set)
+static inline __attribute__((always_inline)) void
+add_block(struct seg_vcpu *v, const struct block *t, const struct block *p, unsigned set)
 {
 	unsigned left = t->pc != p->fall;
 	unsigned odd = left & (unsigned)(t->pc != p->target) & (p->any ^ 1u);
@@ -183,14 +185,18 @@ static inline __attribute__((always_inline)) void add_block(struct seg_vcpu *v, 
 		return;
 	}
 	if (set & PREDICT && p->flow == FLOW_COND)
-		missed = model_predict_taken(&vcpu_models(v)->predict, (uint32_t)(p->cti >> 1), left);
-	finish(v, t, p, load_lanes(v) + t->lanes + outcome_lanes[missed][left & p->moves], missed, set);
+		missed = model_predict_taken(&vcpu_models(v)->predict, (uint32_t)(p->cti >> 1),
+					     left);
+	finish(v, t, p, load_lanes(v) + t->lanes + outcome_lanes[missed][left & p->moves], missed,
+	       set);
 }
 
 /* A call or return that needs more than the fast path below does. */
-COLD static void follow_slowly(struct seg_vcpu *v, const struct block *t, const struct block *p, unsigned missed)
+COLD static void follow_slowly(struct seg_vcpu *v, const struct block *t, const struct block *p,
+			       unsigned missed)
 {
-	struct step s = { .prev = p, .block = t, .taken = taken_from(p, t), .missed = (uint8_t)missed };
+	struct step s = {
+		.prev = p, .block = t, .taken = taken_from(p, t), .missed = (uint8_t)missed};
 
 	follow(v, t, p);
 	add_step(v, &s);
@@ -200,9 +206,10 @@ COLD static void follow_slowly(struct seg_vcpu *v, const struct block *t, const 
  * p ended in a call or a return. A function of its own, reached by a tail call, because the fast path would otherwise
  * save the registers that this needs.
  */
-static inline __attribute__((always_inline)) void call_or_return(struct seg_vcpu *v, const struct block *t,
-								 const struct block *p, unsigned missed,
-								 unsigned set)
+static inline __attribute__((always_inline)) void call_or_return(struct seg_vcpu *v,
+								 const struct block *t,
+								 const struct block *p,
+								 unsigned missed, unsigned set)
 {
 	struct frame *frames = vcpu_frames(v);
 	uint64_t top = v->priv[HOT_TOP];
@@ -221,15 +228,16 @@ static inline __attribute__((always_inline)) void call_or_return(struct seg_vcpu
 		v->priv[HOT_TOP] = top - 1;
 	else
 		v->priv[HOT_TOP] = stack_push_at(frames, top, p->fall, p->cti);
-	finish(v, t, p, load_lanes(v) + t->lanes + outcome_lanes[missed][taken_from(p, t)], missed, set);
+	finish(v, t, p, load_lanes(v) + t->lanes + outcome_lanes[missed][taken_from(p, t)], missed,
+	       set);
 }
 
 /*
  * p ended in a transfer that the predictor or the call stack knows more of than whether it was taken. A function of its
  * own, reached by a tail call, because the fast path would otherwise save the registers that this needs.
  */
-static inline __attribute__((always_inline)) void transfer(struct seg_vcpu *v, const struct block *t,
-							   const struct block *p, unsigned set)
+static inline __attribute__((always_inline)) void
+transfer(struct seg_vcpu *v, const struct block *t, const struct block *p, unsigned set)
 {
 	unsigned missed = 0;
 
@@ -242,12 +250,13 @@ static inline __attribute__((always_inline)) void transfer(struct seg_vcpu *v, c
 	if (set & STACK && p->flow >= FLOW_CALL && vcpu_frames(v))
 		call_or_return(v, t, p, missed, set);
 	else
-		finish(v, t, p, load_lanes(v) + t->lanes + outcome_lanes[missed][taken_from(p, t)], missed, set);
+		finish(v, t, p, load_lanes(v) + t->lanes + outcome_lanes[missed][taken_from(p, t)],
+		       missed, set);
 }
 
-static inline __attribute__((always_inline)) void enter(unsigned vcpu, void *udata, unsigned set,
-							void (*far)(struct seg_vcpu *, const struct block *t,
-								    const struct block *p))
+static inline __attribute__((always_inline)) void
+enter(unsigned vcpu, void *udata, unsigned set,
+      void (*far)(struct seg_vcpu *, const struct block *t, const struct block *p))
 {
 	unsigned first_far = set & PREDICT ? FLOW_IJUMP : set & STACK ? FLOW_CALL : UINT8_MAX;
 
@@ -270,21 +279,21 @@ static inline __attribute__((always_inline)) void enter(unsigned vcpu, void *uda
 	finish(v, t, NULL, load_lanes(v) + t->lanes, 0, set);
 }
 
-#define CALLBACK(name, set)                                                                                            \
-	static __attribute__((noinline)) void name##_far(struct seg_vcpu *v, const struct block *t,                    \
-							 const struct block *p)                                        \
-	{                                                                                                              \
-		transfer(v, t, p, set);                                                                                \
-	}                                                                                                              \
-	static void name(unsigned vcpu, void *udata)                                                                   \
-	{                                                                                                              \
-		enter(vcpu, udata, set, name##_far);                                                                   \
+#define CALLBACK(name, set)                                                                        \
+	static __attribute__((noinline)) void name##_far(                                          \
+		struct seg_vcpu *v, const struct block *t, const struct block *p)                  \
+	{                                                                                          \
+		transfer(v, t, p, set);                                                            \
+	}                                                                                          \
+	static void name(unsigned vcpu, void *udata)                                               \
+	{                                                                                          \
+		enter(vcpu, udata, set, name##_far);                                               \
 	}
 
-#define CALLBACK_NEAR(name, set)                                                                                       \
-	static void name(unsigned vcpu, void *udata)                                                                   \
-	{                                                                                                              \
-		enter(vcpu, udata, set, NULL);                                                                         \
+#define CALLBACK_NEAR(name, set)                                                                   \
+	static void name(unsigned vcpu, void *udata)                                               \
+	{                                                                                          \
+		enter(vcpu, udata, set, NULL);                                                     \
 	}
 
 CALLBACK_NEAR(on_count, COUNT)
@@ -313,7 +322,8 @@ static const qemu_plugin_vcpu_udata_cb branch_callbacks[2][2][2][2] = {
 	{{{on_branch, on_branch_scalars}, {on_fetch, on_fetch_scalars}},
 	 {{on_predict, on_predict_scalars}, {on_models, on_models_scalars}}},
 	{{{on_stack, on_stack_scalars}, {on_stack_fetch, on_stack_fetch_scalars}},
-	 {{on_stack_predict, on_stack_predict_scalars}, {on_stack_models, on_stack_models_scalars}}},
+	 {{on_stack_predict, on_stack_predict_scalars},
+	  {on_stack_models, on_stack_models_scalars}}},
 };
 
 static void on_nothing(unsigned vcpu, void *udata)
@@ -352,7 +362,7 @@ static void signal_arrives(struct seg_vcpu *v, struct vcpu *s, const struct bloc
 		memmove(s->signals, s->signals + 1, sizeof(s->signals[0]) * (SIGNAL_DEPTH - 1));
 		s->nsignals--;
 	}
-	s->signals[s->nsignals++] = (struct interrupted){ p, v->priv[HOT_TOP] };
+	s->signals[s->nsignals++] = (struct interrupted){p, v->priv[HOT_TOP]};
 	if (v->priv[HOT_FRAMES])
 		stack_push(vcpu_frames(v), &v->priv[HOT_TOP], STACK_SIGNAL, p->cti);
 }
@@ -363,7 +373,8 @@ static const struct block *signal_ends(struct seg_vcpu *v, struct vcpu *s)
 	const struct interrupted *i;
 
 	/* Handlers that were left by a jump, whose frames are gone. */
-	while (v->priv[HOT_FRAMES] && s->nsignals && s->signals[s->nsignals - 1].top >= v->priv[HOT_TOP])
+	while (v->priv[HOT_FRAMES] && s->nsignals &&
+	       s->signals[s->nsignals - 1].top >= v->priv[HOT_TOP])
 		s->nsignals--;
 	if (!s->nsignals)
 		return &block_none;
@@ -391,7 +402,7 @@ static int interrupted_index(const struct block *p, const struct block *t)
 
 static lanes_t sum_lanes(const struct step *s)
 {
-	int64_t sum[INDEXES] = { 0 };
+	int64_t sum[INDEXES] = {0};
 	lanes_t a;
 
 	step_sum(&engine.rates, s, sum);
@@ -402,7 +413,7 @@ static lanes_t sum_lanes(const struct step *s)
 
 COLD static void add_step(struct seg_vcpu *v, const struct step *s)
 {
-	int64_t sum[INDEXES] = { 0 };
+	int64_t sum[INDEXES] = {0};
 	lanes_t a = load_lanes(v) + sum_lanes(s);
 	bool full;
 
@@ -420,7 +431,8 @@ COLD static void add_step(struct seg_vcpu *v, const struct step *s)
 }
 
 /* The transfer that ended p went to t, where a step begins that is not a whole block or not a simple one. */
-static void resolve(struct seg_vcpu *v, const struct block *t, const struct block *p, struct step *step)
+static void resolve(struct seg_vcpu *v, const struct block *t, const struct block *p,
+		    struct step *step)
 {
 	step->taken = taken_from(p, t);
 	if (engine.features & SEG_PREDICT)
@@ -433,7 +445,7 @@ COLD static void resume(struct seg_vcpu *v, const struct block *t)
 {
 	struct vcpu *s = vcpu_private(v);
 	const struct block *p = signal_ends(v, s);
-	struct step step = { .prev = p, .block = t };
+	struct step step = {.prev = p, .block = t};
 	int index = interrupted_index(p, t);
 
 	s->resumes = false;
@@ -454,7 +466,8 @@ COLD static void resume(struct seg_vcpu *v, const struct block *t)
  * instruction, and so does one that was restarted after a window trap; where the transfer goes is seen behind it. True:
  * all is told by that, and in @step.
  */
-static bool delayed(struct seg_vcpu *v, struct vcpu *s, const struct block *t, const struct block *p, struct step *step)
+static bool delayed(struct seg_vcpu *v, struct vcpu *s, const struct block *t,
+		    const struct block *p, struct step *step)
 {
 	const struct block *from = s->pending;
 	int index = block_index(p, t->pc);
@@ -492,7 +505,7 @@ static bool delayed(struct seg_vcpu *v, struct vcpu *s, const struct block *t, c
 COLD static void odd_successor(struct seg_vcpu *v, const struct block *t, const struct block *p)
 {
 	struct vcpu *s = vcpu_private(v);
-	struct step step = { .prev = p, .block = t };
+	struct step step = {.prev = p, .block = t};
 	int index = replay_index(p, t);
 
 	if (p->flow == FLOW_SYSCALL && s->resumes) {
@@ -517,7 +530,7 @@ COLD static void odd_successor(struct seg_vcpu *v, const struct block *t, const 
 COLD static void handler_entered(struct seg_vcpu *v, const struct block *t)
 {
 	const struct block *p = (const struct block *)(uintptr_t)v->priv[HOT_PREV];
-	struct step step = { .prev = p, .block = t };
+	struct step step = {.prev = p, .block = t};
 
 	v->priv[HOT_PREV] = (uintptr_t)t;
 	if (p == &block_none || (!p->any && block_successor(p, t->pc))) {
@@ -532,7 +545,7 @@ COLD static void handler_entered(struct seg_vcpu *v, const struct block *t)
 static void on_rep(unsigned vcpu, void *udata)
 {
 	struct seg_vcpu *v = &engine_pub[vcpu];
-	struct step step = { .block = udata, .again = true };
+	struct step step = {.block = udata, .again = true};
 	const struct block *p;
 
 	if (vcpu >= SEG_VCPUS)
@@ -563,7 +576,8 @@ static bool is_handler(uint64_t pc)
 
 void engine_handler(uint64_t pc)
 {
-	if (pc > 1 && engine.nhandlers < HANDLERS_MAX && !is_handler(pc)) /* 0 and 1: SIG_DFL, SIG_IGN */
+	if (pc > 1 && engine.nhandlers < HANDLERS_MAX &&
+	    !is_handler(pc)) /* 0 and 1: SIG_DFL, SIG_IGN */
 		engine.handlers[engine.nhandlers++] = pc;
 }
 
@@ -576,7 +590,8 @@ static qemu_plugin_vcpu_udata_cb ordinary_callback(bool track)
 	uint32_t f = engine.features;
 
 	if (f & (SEG_STACK | SEG_BRANCH | SEG_PREDICT | SEG_FETCH))
-		return branch_callbacks[!!(f & SEG_STACK)][!!(f & SEG_PREDICT)][!!(f & SEG_FETCH)][scalars];
+		return branch_callbacks[!!(f & SEG_STACK)][!!(f & SEG_PREDICT)][!!(f & SEG_FETCH)]
+				       [scalars];
 	if (track || f & SEG_DATA)
 		return scalars ? on_scalars_track : on_count_track;
 	return scalars ? on_scalars : on_count;
@@ -586,7 +601,8 @@ static qemu_plugin_vcpu_udata_cb callback_for(const struct block *b)
 {
 	if (!(engine.features & SEG_COUNT))
 		return on_nothing;
-	if (engine.features & (SEG_STACK | SEG_BRANCH | SEG_PREDICT | SEG_FETCH) && is_handler(b->pc))
+	if (engine.features & (SEG_STACK | SEG_BRANCH | SEG_PREDICT | SEG_FETCH) &&
+	    is_handler(b->pc))
 		return on_handler;
 	if (b->flow == FLOW_REP && b->n == 1)
 		return on_rep;
@@ -604,12 +620,17 @@ static uint64_t read_insn(struct insn *in, const struct qemu_plugin_insn *insn, 
 	plugin_insn_bytes(insn, bytes, size);
 	in->pc = qemu_plugin_insn_vaddr(insn);
 	engine.isa->decode(bytes, (unsigned)size, in->pc, &d);
-	*in = (struct insn){ .pc = in->pc, .size = (uint8_t)size, .class = d.class | d.access, .flow = d.flow,
-			     .again = d.again, .delay = d.delay, .target = d.target };
+	*in = (struct insn){.pc = in->pc,
+			    .size = (uint8_t)size,
+			    .class = d.class | d.access,
+			    .flow = d.flow,
+			    .again = d.again,
+			    .delay = d.delay,
+			    .target = d.target};
 	return block_hash(hash, bytes, (unsigned)size);
 }
 
-#define HASH_START UINT64_C(0xcbf29ce484222325)
+#define HASH_START  UINT64_C(0xcbf29ce484222325)
 #define X86_LONGEST 15
 
 /*
@@ -642,10 +663,11 @@ static void on_taken(unsigned vcpu, void *udata)
 		if (t->pc == p->fall)
 			return;
 		from = s->pending->cti;
-	} else if (!taken_from(p, t) || p->apart || !(block_successor(p, t->pc) || block_indirect(p))) {
+	} else if (!taken_from(p, t) || p->apart ||
+		   !(block_successor(p, t->pc) || block_indirect(p))) {
 		return;
 	}
-	s->branches[s->nbranches++ % BRANCHES] = (struct taken){ from, t->pc };
+	s->branches[s->nbranches++ % BRANCHES] = (struct taken){from, t->pc};
 }
 
 /* So it is a block of its own, entered right before it runs, if it ever does from here. */
@@ -658,8 +680,10 @@ static void set_apart(struct qemu_plugin_insn *insn)
 	if (!b)
 		return;
 	if (engine.features & SEG_BRANCHES)
-		qemu_plugin_register_vcpu_insn_exec_cb(insn, on_taken, QEMU_PLUGIN_CB_NO_REGS, (void *)b);
-	qemu_plugin_register_vcpu_insn_exec_cb(insn, callback_for(b), QEMU_PLUGIN_CB_NO_REGS, (void *)b);
+		qemu_plugin_register_vcpu_insn_exec_cb(insn, on_taken, QEMU_PLUGIN_CB_NO_REGS,
+						       (void *)b);
+	qemu_plugin_register_vcpu_insn_exec_cb(insn, callback_for(b), QEMU_PLUGIN_CB_NO_REGS,
+					       (void *)b);
 	models_translate(insn, 0, in.class);
 }
 
@@ -677,7 +701,8 @@ static void on_translate(qemu_plugin_id_t id, struct qemu_plugin_tb *tb)
 	if (!engine.have_base) {
 		const struct qemu_plugin_insn *first = qemu_plugin_tb_get_insn(tb, 0);
 
-		engine.guest_base = (uint64_t)(uintptr_t)qemu_plugin_insn_haddr(first) - qemu_plugin_insn_vaddr(first);
+		engine.guest_base = (uint64_t)(uintptr_t)qemu_plugin_insn_haddr(first) -
+				    qemu_plugin_insn_vaddr(first);
 		engine.have_base = true;
 	}
 	if (n > 1 && may_be_phantom(qemu_plugin_tb_get_insn(tb, n - 1)))
@@ -690,8 +715,10 @@ static void on_translate(qemu_plugin_id_t id, struct qemu_plugin_tb *tb)
 	if (engine.proc)
 		engine.proc->blocks++;
 	if (engine.features & SEG_BRANCHES)
-		qemu_plugin_register_vcpu_tb_exec_cb(tb, on_taken, QEMU_PLUGIN_CB_NO_REGS, (void *)b);
-	qemu_plugin_register_vcpu_tb_exec_cb(tb, callback_for(b), QEMU_PLUGIN_CB_NO_REGS, (void *)b);
+		qemu_plugin_register_vcpu_tb_exec_cb(tb, on_taken, QEMU_PLUGIN_CB_NO_REGS,
+						     (void *)b);
+	qemu_plugin_register_vcpu_tb_exec_cb(tb, callback_for(b), QEMU_PLUGIN_CB_NO_REGS,
+					     (void *)b);
 	for (size_t i = 0; i < n; i++)
 		models_translate(qemu_plugin_tb_get_insn(tb, i), (unsigned)i, insns[i].class);
 }
@@ -748,11 +775,13 @@ static void set_outcome(unsigned missed)
 {
 	for (unsigned k = 0; k < SEG_LANES; k++) {
 		outcome_lanes[missed][0][k] = engine.rates.missed[missed][k];
-		outcome_lanes[missed][1][k] = engine.rates.missed[missed][k] + (engine.rates.taken >> k & 1);
+		outcome_lanes[missed][1][k] =
+			engine.rates.missed[missed][k] + (engine.rates.taken >> k & 1);
 	}
 }
 
-PLUGIN_EXPORT int qemu_plugin_install(qemu_plugin_id_t id, const qemu_info_t *info, int argc, char **argv)
+PLUGIN_EXPORT int qemu_plugin_install(qemu_plugin_id_t id, const qemu_info_t *info, int argc,
+				      char **argv)
 {
 	const char *seg = NULL;
 
@@ -763,9 +792,11 @@ PLUGIN_EXPORT int qemu_plugin_install(qemu_plugin_id_t id, const qemu_info_t *in
 			seg = value_of(argv[i], "seg");
 	}
 	if (!seg)
-		return refuse("started without its segment; `quipu stat` starts it as it must be", "");
+		return refuse("started without its segment; `quipu stat` starts it as it must be",
+			      "");
 	if (info->system_emulation)
-		return refuse("only QEMU user mode is supported, not system emulation of ", info->target_name);
+		return refuse("only QEMU user mode is supported, not system emulation of ",
+			      info->target_name);
 	engine.isa = isa_find(info->target_name);
 	if (!engine.isa)
 		return refuse("no decoder for instruction set ", info->target_name);

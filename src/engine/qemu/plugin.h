@@ -24,15 +24,15 @@
 
 /* What lies in seg_vcpu.priv: the hot words of a vCPU. */
 enum hot {
-	HOT_PREV = 0,	/* the block before */
-	HOT_TOP = 1,	/* of the call stack */
-	HOT_FRAMES = 2, /* where the call stack lies */
+	HOT_PREV = 0,	 /* the block before */
+	HOT_TOP = 1,	 /* of the call stack */
+	HOT_FRAMES = 2,	 /* where the call stack lies */
 	HOT_WAS_TOP = 3, /* top before the last call or return took effect */
 };
 
 #define SIGNAL_DEPTH 16
 #define HANDLERS_MAX 128u
-#define BRANCHES 32u /* of a branch stack */
+#define BRANCHES     32u /* of a branch stack */
 
 /* A block that a signal interrupted; only its first 64 bytes and, for the replay rule, its record while it lives. */
 struct interrupted {
@@ -42,16 +42,18 @@ struct interrupted {
 
 /* A vCPU's private, cold part. */
 struct vcpu {
-	uint32_t start;	    /* bell that its first block rings (SEG_BELL_START, _THREAD, _FORK); 0: it runs */
-	bool resumes;	    /* its last system call was sigreturn */
-	bool counted_call;  /* the present system call was counted at its entry */
+	uint32_t
+		start; /* bell that its first block rings (SEG_BELL_START, _THREAD, _FORK); 0: it runs */
+	bool resumes;	   /* its last system call was sigreturn */
+	bool counted_call; /* the present system call was counted at its entry */
 	uint8_t narmed;
 	uint8_t armed[QUIPU_SLOTS]; /* armed slots, ascending */
 	uint8_t nsignals;
 	struct interrupted signals[SIGNAL_DEPTH];
 	struct block saved; /* what HOT_PREV points to after a flush */
-	const struct block *pending; /* the transfer whose delay slot is the block before; NULL: none */
-	uint64_t call_pc;   /* of the present system call */
+	const struct block
+		*pending; /* the transfer whose delay slot is the block before; NULL: none */
+	uint64_t call_pc; /* of the present system call */
 	uint64_t call_arg[6];
 	uint64_t call_ns;   /* timeout asked for, ns */
 	uint8_t call;	    /* enum call */
@@ -59,7 +61,8 @@ struct vcpu {
 	uint64_t fork_from; /* parent's slot */
 	struct taken {
 		uint64_t from, to;
-	} branches[BRANCHES]; /* the last ones that were taken, at nbranches % BRANCHES the oldest */
+	} branches
+		[BRANCHES]; /* the last ones that were taken, at nbranches % BRANCHES the oldest */
 	uint64_t nbranches;
 };
 
@@ -68,7 +71,7 @@ struct engine {
 	struct seg_proc *proc;
 	uint8_t *deadlines;
 	struct seg_ring *rings;
-	void *area; /* deadlines and rings, as mapped */
+	void *area;		/* deadlines and rings, as mapped */
 	char program[SEG_PATH]; /* absolute path of the guest program */
 	char seg_path[64];
 	int slot; /* -1: this process is not counted */
@@ -77,7 +80,8 @@ struct engine {
 	bool have_base;
 	uint64_t quantum;
 	uint32_t features;
-	void (*ordinary)(unsigned vcpu, void *block); /* the callback of a block that is nothing special */
+	void (*ordinary)(unsigned vcpu,
+			 void *block); /* the callback of a block that is nothing special */
 	struct rates rates;
 	struct quipu_model model;
 	unsigned fetch_shift; /* of a line of instructions */
@@ -109,7 +113,8 @@ static inline struct frame *vcpu_frames(const struct seg_vcpu *v)
 
 static inline struct seg_deadline *vcpu_deadline(unsigned vcpu, unsigned slot)
 {
-	return (struct seg_deadline *)(engine.deadlines + ((uint64_t)vcpu * QUIPU_SLOTS + slot) * 128);
+	return (struct seg_deadline *)(engine.deadlines +
+				       ((uint64_t)vcpu * QUIPU_SLOTS + slot) * 128);
 }
 
 /* plugin.c: the block before the first. */
@@ -164,7 +169,8 @@ bool exec_follow(const char *path, uint64_t guest_argv, uint64_t guest_env);
 
 /* maps.c */
 void maps_program(struct seg_vcpu *);
-void maps_mmap(struct seg_vcpu *, uint64_t addr, uint64_t len, uint32_t prot, uint32_t flags, int fd, uint64_t offset);
+void maps_mmap(struct seg_vcpu *, uint64_t addr, uint64_t len, uint32_t prot, uint32_t flags,
+	       int fd, uint64_t offset);
 void maps_mprotect(struct seg_vcpu *, uint64_t addr, uint64_t len, uint32_t prot);
 void maps_comm(struct seg_vcpu *, const char *name);
 /* maps_read_guest - copy from guest memory without ever faulting; returns bytes read, -1 when there is nothing. */

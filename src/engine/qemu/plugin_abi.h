@@ -41,11 +41,14 @@ struct qemu_plugin_insn;
 
 typedef void (*qemu_plugin_vcpu_cb)(qemu_plugin_id_t, unsigned vcpu);
 typedef void (*qemu_plugin_vcpu_udata_cb)(unsigned vcpu, void *userdata);
-typedef void (*qemu_plugin_vcpu_mem_cb)(unsigned vcpu, qemu_plugin_meminfo_t, uint64_t vaddr, void *userdata);
+typedef void (*qemu_plugin_vcpu_mem_cb)(unsigned vcpu, qemu_plugin_meminfo_t, uint64_t vaddr,
+					void *userdata);
 typedef void (*qemu_plugin_tb_trans_cb)(qemu_plugin_id_t, struct qemu_plugin_tb *);
-typedef void (*qemu_plugin_syscall_cb)(qemu_plugin_id_t, unsigned vcpu, int64_t nr, uint64_t a1, uint64_t a2,
-				       uint64_t a3, uint64_t a4, uint64_t a5, uint64_t a6, uint64_t a7, uint64_t a8);
-typedef void (*qemu_plugin_syscall_ret_cb)(qemu_plugin_id_t, unsigned vcpu, int64_t nr, int64_t ret);
+typedef void (*qemu_plugin_syscall_cb)(qemu_plugin_id_t, unsigned vcpu, int64_t nr, uint64_t a1,
+				       uint64_t a2, uint64_t a3, uint64_t a4, uint64_t a5,
+				       uint64_t a6, uint64_t a7, uint64_t a8);
+typedef void (*qemu_plugin_syscall_ret_cb)(qemu_plugin_id_t, unsigned vcpu, int64_t nr,
+					   int64_t ret);
 
 /* Ours, looked up by QEMU. */
 PLUGIN_EXPORT extern int qemu_plugin_version;
@@ -55,16 +58,19 @@ PLUGIN_EXPORT int qemu_plugin_install(qemu_plugin_id_t, const qemu_info_t *, int
 void qemu_plugin_register_vcpu_init_cb(qemu_plugin_id_t, qemu_plugin_vcpu_cb);
 void qemu_plugin_register_vcpu_exit_cb(qemu_plugin_id_t, qemu_plugin_vcpu_cb);
 void qemu_plugin_register_vcpu_tb_trans_cb(qemu_plugin_id_t, qemu_plugin_tb_trans_cb);
-void qemu_plugin_register_vcpu_tb_exec_cb(struct qemu_plugin_tb *, qemu_plugin_vcpu_udata_cb, int flags, void *userdata);
-void qemu_plugin_register_vcpu_insn_exec_cb(struct qemu_plugin_insn *, qemu_plugin_vcpu_udata_cb, int flags, void *userdata);
+void qemu_plugin_register_vcpu_tb_exec_cb(struct qemu_plugin_tb *, qemu_plugin_vcpu_udata_cb,
+					  int flags, void *userdata);
+void qemu_plugin_register_vcpu_insn_exec_cb(struct qemu_plugin_insn *, qemu_plugin_vcpu_udata_cb,
+					    int flags, void *userdata);
 void qemu_plugin_register_vcpu_syscall_cb(qemu_plugin_id_t, qemu_plugin_syscall_cb);
 void qemu_plugin_register_vcpu_syscall_ret_cb(qemu_plugin_id_t, qemu_plugin_syscall_ret_cb);
-void qemu_plugin_register_vcpu_mem_cb(struct qemu_plugin_insn *, qemu_plugin_vcpu_mem_cb, int flags, int rw,
-				      void *userdata);
+void qemu_plugin_register_vcpu_mem_cb(struct qemu_plugin_insn *, qemu_plugin_vcpu_mem_cb, int flags,
+				      int rw, void *userdata);
 unsigned qemu_plugin_mem_size_shift(qemu_plugin_meminfo_t);
 bool qemu_plugin_mem_is_store(qemu_plugin_meminfo_t);
 void qemu_plugin_register_flush_cb(qemu_plugin_id_t, void (*)(qemu_plugin_id_t));
-void qemu_plugin_register_atexit_cb(qemu_plugin_id_t, void (*)(qemu_plugin_id_t, void *), void *userdata);
+void qemu_plugin_register_atexit_cb(qemu_plugin_id_t, void (*)(qemu_plugin_id_t, void *),
+				    void *userdata);
 
 size_t qemu_plugin_tb_n_insns(const struct qemu_plugin_tb *);
 uint64_t qemu_plugin_tb_vaddr(const struct qemu_plugin_tb *);
@@ -78,7 +84,8 @@ void *qemu_plugin_insn_haddr(const struct qemu_plugin_insn *);
  * plugin_insn_bytes() only.
  */
 const void *qemu_plugin_insn_data(const struct qemu_plugin_insn *);
-size_t plugin_insn_data_v3(const struct qemu_plugin_insn *, void *, size_t) __asm__("qemu_plugin_insn_data");
+size_t plugin_insn_data_v3(const struct qemu_plugin_insn *, void *,
+			   size_t) __asm__("qemu_plugin_insn_data");
 
 /* From a vCPU thread only: they read the current vCPU. */
 const char *qemu_plugin_path_to_binary(void);

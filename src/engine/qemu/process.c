@@ -50,7 +50,8 @@ static int claim_slot(void)
 
 	while (~claimed) {
 		unsigned slot = bits_low(~claimed);
-		uint64_t old = __atomic_fetch_or(&engine.head->claimed, bits_one(slot), __ATOMIC_ACQ_REL);
+		uint64_t old =
+			__atomic_fetch_or(&engine.head->claimed, bits_one(slot), __ATOMIC_ACQ_REL);
 
 		if (!(old & bits_one(slot)))
 			return (int)slot;
@@ -71,19 +72,22 @@ static void unmap_slot(void)
 
 static void *map_shared(void *at, int fixed, int fd, uint64_t offset, uint64_t size)
 {
-	return mmap(at, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE | fixed, fd, (off_t)offset);
+	return mmap(at, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE | fixed, fd,
+		    (off_t)offset);
 }
 
 static int map_slot(int fd, unsigned slot)
 {
 	uint64_t at = SEG_HEADER_BYTES + slot * SEG_SLOT_BYTES;
 	void *proc = map_shared(NULL, 0, fd, at, SEG_PROC_BYTES);
-	void *area = map_shared(NULL, 0, fd, at + SEG_OFF_DEADLINES, SEG_SLOT_BYTES - SEG_OFF_DEADLINES);
+	void *area =
+		map_shared(NULL, 0, fd, at + SEG_OFF_DEADLINES, SEG_SLOT_BYTES - SEG_OFF_DEADLINES);
 
 	engine.proc = proc == MAP_FAILED ? NULL : proc;
 	engine.area = area == MAP_FAILED ? NULL : area;
 	if (!engine.proc || !engine.area ||
-	    map_shared(engine_pub, MAP_FIXED, fd, at + SEG_OFF_VCPUS, SEG_VCPUS_BYTES) != engine_pub) {
+	    map_shared(engine_pub, MAP_FIXED, fd, at + SEG_OFF_VCPUS, SEG_VCPUS_BYTES) !=
+		    engine_pub) {
 		unmap_slot();
 		return -ENOMEM;
 	}
@@ -98,7 +102,8 @@ static void go_uncounted(void)
 {
 	unmap_slot();
 	engine.slot = -1;
-	mmap(engine_pub, SEG_VCPUS_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
+	mmap(engine_pub, SEG_VCPUS_BYTES, PROT_READ | PROT_WRITE,
+	     MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
 }
 
 static void fill_proc(uint32_t parent_slot)
@@ -122,8 +127,8 @@ static bool header_valid(const struct seg_header *h, int fd)
 {
 	struct stat st;
 
-	return h->magic == SEG_MAGIC && h->version == SEG_VERSION && h->size == SEG_BYTES && h->hz &&
-	       !fstat(fd, &st) && (uint64_t)st.st_size >= SEG_BYTES;
+	return h->magic == SEG_MAGIC && h->version == SEG_VERSION && h->size == SEG_BYTES &&
+	       h->hz && !fstat(fd, &st) && (uint64_t)st.st_size >= SEG_BYTES;
 }
 
 static int use_segment(int fd)

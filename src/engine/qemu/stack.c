@@ -35,7 +35,8 @@ static bool function_of(const struct entries *e, uint64_t pc, uint64_t *from, ui
 	return found;
 }
 
-void stack_unwind(const struct frame *frames, uint64_t *top, uint64_t pc, const struct entries *entries)
+void stack_unwind(const struct frame *frames, uint64_t *top, uint64_t pc,
+		  const struct entries *entries)
 {
 	uint64_t low = floor_of(*top, STACK_SEARCH), from = 0, to;
 

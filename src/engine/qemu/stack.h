@@ -29,7 +29,8 @@ struct entries {
 };
 
 /* stack_push_at - push above @top; returns the new top. */
-static inline uint64_t stack_push_at(struct frame *frames, uint64_t top, uint64_t ret, uint64_t site)
+static inline uint64_t stack_push_at(struct frame *frames, uint64_t top, uint64_t ret,
+				     uint64_t site)
 {
 	struct frame *f = &frames[top & (STACK_FRAMES - 1)];
 
@@ -56,7 +57,8 @@ static inline bool stack_expects(const struct frame *frames, uint64_t top, uint6
 void stack_unwind(const struct frame *frames, uint64_t *top, uint64_t pc, const struct entries *);
 
 /* stack_return - a return went to @pc. */
-static inline void stack_return(const struct frame *frames, uint64_t *top, uint64_t pc, const struct entries *entries)
+static inline void stack_return(const struct frame *frames, uint64_t *top, uint64_t pc,
+				const struct entries *entries)
 {
 	if (stack_expects(frames, *top, pc) && *top)
 		--*top;

@@ -51,29 +51,17 @@ static void note_timeout(struct vcpu *p, const uint64_t a[6])
 	p->call_ns = 0;
 	p->call_absolute = false;
 	switch (p->call) {
-	case CALL_NANOSLEEP:
-		read_timespec(a[0], &p->call_ns);
-		break;
+	case CALL_NANOSLEEP: read_timespec(a[0], &p->call_ns); break;
 	case CALL_CLOCK_NANOSLEEP:
 		p->call_absolute = a[1] & TIMER_ABSTIME;
 		read_timespec(a[2], &p->call_ns);
 		break;
-	case CALL_POLL:
-		p->call_ns = (int32_t)a[2] > 0 ? a[2] * 1000000 : 0;
-		break;
-	case CALL_SELECT:
-		read_time(a[4], 1000, &p->call_ns);
-		break;
+	case CALL_POLL: p->call_ns = (int32_t)a[2] > 0 ? a[2] * 1000000 : 0; break;
+	case CALL_SELECT: read_time(a[4], 1000, &p->call_ns); break;
 	case CALL_PPOLL:
-	case CALL_SIGTIMEDWAIT:
-		read_timespec(a[2], &p->call_ns);
-		break;
-	case CALL_PSELECT6:
-		read_timespec(a[4], &p->call_ns);
-		break;
-	case CALL_EPOLL_PWAIT:
-		p->call_ns = (int32_t)a[3] > 0 ? a[3] * 1000000 : 0;
-		break;
+	case CALL_SIGTIMEDWAIT: read_timespec(a[2], &p->call_ns); break;
+	case CALL_PSELECT6: read_timespec(a[4], &p->call_ns); break;
+	case CALL_EPOLL_PWAIT: p->call_ns = (int32_t)a[3] > 0 ? a[3] * 1000000 : 0; break;
 	case CALL_FUTEX:
 		cmd = (unsigned)a[1] & FUTEX_CMD_MASK;
 		p->call_absolute = cmd == FUTEX_WAIT_BITSET || cmd == FUTEX_LOCK_PI;
@@ -92,12 +80,9 @@ static bool timed_out(const struct vcpu *p, int64_t ret)
 	case CALL_PPOLL:
 	case CALL_SELECT:
 	case CALL_PSELECT6:
-	case CALL_EPOLL_PWAIT:
-		return ret == 0;
-	case CALL_SIGTIMEDWAIT:
-		return ret == -EAGAIN;
-	case CALL_FUTEX:
-		return ret == -ETIMEDOUT;
+	case CALL_EPOLL_PWAIT: return ret == 0;
+	case CALL_SIGTIMEDWAIT: return ret == -EAGAIN;
+	case CALL_FUTEX: return ret == -ETIMEDOUT;
 	}
 	return false;
 }
@@ -115,7 +100,7 @@ static void slept(struct seg_vcpu *v, const struct vcpu *p, int64_t ret)
 /* Files whose contents are the host's and the moment's. */
 static void note_path(uint64_t guest)
 {
-	static const char *const trees[] = { "/proc/", "/sys/", "/dev/random", "/dev/urandom" };
+	static const char *const trees[] = {"/proc/", "/sys/", "/dev/random", "/dev/urandom"};
 	char path[16];
 
 	if (maps_read_string(guest, path, sizeof(path)) <= 0)
@@ -154,10 +139,10 @@ static void note_own(enum call call)
 		uint8_t call;
 		uint8_t bit;
 	} own[] = {
-		{ CALL_TIME, SEG_CALL_TIME },
-		{ CALL_RANDOM, SEG_CALL_RANDOM },
-		{ CALL_PID, SEG_CALL_PID },
-		{ CALL_NETWORK, SEG_CALL_NETWORK },
+		{CALL_TIME, SEG_CALL_TIME},
+		{CALL_RANDOM, SEG_CALL_RANDOM},
+		{CALL_PID, SEG_CALL_PID},
+		{CALL_NETWORK, SEG_CALL_NETWORK},
 	};
 
 	for (size_t i = 0; i < sizeof(own) / sizeof(own[0]); i++) {
@@ -179,34 +164,24 @@ static void enter(struct seg_vcpu *v, struct vcpu *p, const uint64_t a[6])
 		fold_publish(v);
 		process_calling(v);
 		break;
-	case CALL_SIGACTION:
-		note_handler(a[1]);
-		break;
-	case CALL_OPENAT:
-		note_path(a[1]);
-		break;
-	case CALL_OPEN:
-		note_path(a[0]);
-		break;
-	case CALL_EXECVE:
-		execing(v, p, a);
-		break;
+	case CALL_SIGACTION: note_handler(a[1]); break;
+	case CALL_OPENAT: note_path(a[1]); break;
+	case CALL_OPEN: note_path(a[0]); break;
+	case CALL_EXECVE: execing(v, p, a); break;
 	case CALL_EXIT:
 		if (engine.slot >= 0 && engine.head->house)
 			fold_ring(v, SEG_BELL_LEAVING, 0, p->call_pc);
 		else
 			fold_publish(v);
 		break;
-	default:
-		note_own(p->call);
-		break;
+	default: note_own(p->call); break;
 	}
 }
 
-static void on_syscall(qemu_plugin_id_t id, unsigned vcpu, int64_t nr, uint64_t a1, uint64_t a2, uint64_t a3,
-		       uint64_t a4, uint64_t a5, uint64_t a6, uint64_t a7, uint64_t a8)
+static void on_syscall(qemu_plugin_id_t id, unsigned vcpu, int64_t nr, uint64_t a1, uint64_t a2,
+		       uint64_t a3, uint64_t a4, uint64_t a5, uint64_t a6, uint64_t a7, uint64_t a8)
 {
-	const uint64_t args[6] = { a1, a2, a3, a4, a5, a6 };
+	const uint64_t args[6] = {a1, a2, a3, a4, a5, a6};
 	struct seg_vcpu *v = &engine_pub[vcpu];
 	struct vcpu *p;
 
@@ -243,12 +218,8 @@ static void leave(struct seg_vcpu *v, struct vcpu *p, int64_t ret)
 		if (!ret && a[0] == PR_SET_NAME && maps_read_string(a[1], name, sizeof(name)) >= 0)
 			maps_comm(v, name);
 		break;
-	case CALL_CLONE:
-		process_calling(NULL);
-		break;
-	default:
-		slept(v, p, ret);
-		break;
+	case CALL_CLONE: process_calling(NULL); break;
+	default: slept(v, p, ret); break;
 	}
 }
 

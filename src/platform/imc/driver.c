@@ -30,7 +30,8 @@ static void trace(struct imc_driver *d, const char *fmt, ...)
 	d->trace(d->trace_arg, line);
 }
 
-int64_t imc_opal(struct imc_driver *d, uint64_t token, uint32_t type, uint64_t address, unsigned cpu)
+int64_t imc_opal(struct imc_driver *d, uint64_t token, uint32_t type, uint64_t address,
+		 unsigned cpu)
 {
 	static const char *const names[] = {"INIT", "START", "STOP"};
 	static const char *const types[] = {"?", "NEST", "CORE", "TRACE"};
@@ -44,10 +45,11 @@ int64_t imc_opal(struct imc_driver *d, uint64_t token, uint32_t type, uint64_t a
 	}
 	status = quipu_opal_call(d->imc, cpu, token, args);
 	if (token == QUIPU_OPAL_IMC_COUNTERS_INIT)
-		trace(d, "OPAL_IMC_COUNTERS_INIT(%s, 0x%" PRIx64 ", 0x%x) = %" PRId64, types[type & 3], address, pir, status);
+		trace(d, "OPAL_IMC_COUNTERS_INIT(%s, 0x%" PRIx64 ", 0x%x) = %" PRId64,
+		      types[type & 3], address, pir, status);
 	else
-		trace(d, "OPAL_IMC_COUNTERS_%s(%s, 0x%x) = %" PRId64, names[token - QUIPU_OPAL_IMC_COUNTERS_INIT],
-		      types[type & 3], pir, status);
+		trace(d, "OPAL_IMC_COUNTERS_%s(%s, 0x%x) = %" PRId64,
+		      names[token - QUIPU_OPAL_IMC_COUNTERS_INIT], types[type & 3], pir, status);
 	return status;
 }
 
@@ -72,8 +74,11 @@ int imc_mode_get(struct imc_driver *d, enum imc_domain mode)
 	static const char *const names[] = {"", "core_imc", "thread_imc", "trace_imc"};
 
 	if (d->mode != DOMAIN_FREE && d->mode != mode) {
-		quipu_core_reason(d->core, "%s events are open; the engines of the cores serve one of core_imc, thread_imc and "
-				  "trace_imc at a time: close those first", names[d->mode]);
+		quipu_core_reason(
+			d->core,
+			"%s events are open; the engines of the cores serve one of core_imc, thread_imc and "
+			"trace_imc at a time: close those first",
+			names[d->mode]);
 		return -EBUSY;
 	}
 	d->mode = mode;
@@ -126,12 +131,9 @@ static quipu_signal needed(const struct imc_event *e)
 {
 	switch (e->source->kind) {
 	case IMC_NOT_MODELLED:
-	case IMC_ZERO:
-		return QUIPU_SIGNAL_NONE;
-	case IMC_IK:
-		return QUIPU_SIGNAL_INSTRUCTIONS;
-	default:
-		return e->source->signal;
+	case IMC_ZERO: return QUIPU_SIGNAL_NONE;
+	case IMC_IK: return QUIPU_SIGNAL_INSTRUCTIONS;
+	default: return e->source->signal;
 	}
 }
 
@@ -149,20 +151,26 @@ int imc_check_counting(struct imc_driver *d, const struct imc_pmu *p, struct qui
 	uint64_t offset = attr->config & UINT32_MAX;
 
 	if (attr->sample_period) {
-		quipu_core_reason(d->core, "%s cannot sample: its counters lie in memory and raise no interrupt; use trace_imc "
-				  "or the core PMU", p->name);
+		quipu_core_reason(
+			d->core,
+			"%s cannot sample: its counters lie in memory and raise no interrupt; use trace_imc "
+			"or the core PMU",
+			p->name);
 		return -EINVAL;
 	}
 	if (offset > p->unit->size) {
-		quipu_core_reason(d->core, "offset 0x%" PRIx64 " lies outside of the counter memory of 0x%x bytes", offset,
-				  p->unit->size);
+		quipu_core_reason(d->core,
+				  "offset 0x%" PRIx64
+				  " lies outside of the counter memory of 0x%x bytes",
+				  offset, p->unit->size);
 		return -EINVAL;
 	}
 	named = event_at(p->unit, offset);
 	if (named && !counted(d, named)) {
 		char name[32];
 
-		quipu_core_reason(d->core, "%s needs %s, which no model counts on this machine", named->name,
+		quipu_core_reason(d->core, "%s needs %s, which no model counts on this machine",
+				  named->name,
 				  quipu_signal_name(needed(named), name, sizeof(name)));
 		return -ENOENT;
 	}
@@ -173,7 +181,8 @@ static enum quipu_exactness exactness(const struct imc_event *e)
 {
 	if (e->source->kind == IMC_ZERO)
 		return QUIPU_EXACT;
-	return e->source->kind == IMC_SIGNAL ? quipu_signal_exactness(e->source->signal) : QUIPU_MODELLED;
+	return e->source->kind == IMC_SIGNAL ? quipu_signal_exactness(e->source->signal)
+					     : QUIPU_MODELLED;
 }
 
 /* Said at an open that succeeds: what the number will be. */
@@ -185,8 +194,10 @@ void imc_remark(struct imc_driver *d, const struct imc_pmu *p, const struct quip
 		quipu_core_reason(d->core, "no event of %s lies there: reads 0", p->name);
 	else if (named->source->kind == IMC_NOT_MODELLED)
 		quipu_core_reason(d->core, "%s is not modelled: reads 0", named->name);
-	else if (named->divisor > 1 && exactness(named) == QUIPU_EXACT && named->source->kind == IMC_SIGNAL)
-		quipu_core_reason(d->core, "in steps of %" PRIu64 ", as the memory holds it", named->divisor);
+	else if (named->divisor > 1 && exactness(named) == QUIPU_EXACT &&
+		 named->source->kind == IMC_SIGNAL)
+		quipu_core_reason(d->core, "in steps of %" PRIu64 ", as the memory holds it",
+				  named->divisor);
 }
 
 quipu_signal imc_event_signal(const struct quipu_event *e, bool *filtered)
@@ -200,15 +211,21 @@ quipu_signal imc_event_signal(const struct quipu_event *e, bool *filtered)
 /* ---- sysfs ---- */
 
 static const struct quipu_pmu_format count_formats[] = {
-	{"event", "config:0-61"}, {"offset", "config:0-31"}, {"rvalue", "config:32"}, {"mode", "config:33-40"}, {NULL, NULL},
+	{"event", "config:0-61"},
+	{"offset", "config:0-31"},
+	{"rvalue", "config:32"},
+	{"mode", "config:33-40"},
+	{NULL, NULL},
 };
 
 static const struct quipu_pmu_format trace_formats[] = {
-	{"event", "config:0-61"},	    {"cpmc_reserved", "config:0-19"}, {"cpmc_event", "config:20-27"},
-	{"cpmc_samplesel", "config:28-29"}, {"cpmc_load", "config:30-61"},    {NULL, NULL},
+	{"event", "config:0-61"},	{"cpmc_reserved", "config:0-19"},
+	{"cpmc_event", "config:20-27"}, {"cpmc_samplesel", "config:28-29"},
+	{"cpmc_load", "config:30-61"},	{NULL, NULL},
 };
 
-static const char *why_unavailable(const struct imc_driver *d, const struct imc_unit *u, const struct imc_event *e)
+static const char *why_unavailable(const struct imc_driver *d, const struct imc_unit *u,
+				   const struct imc_event *e)
 {
 	if (u->type == IMC_TRACE)
 		return NULL;
@@ -247,7 +264,8 @@ static void make_name(const struct imc_driver *d, struct imc_pmu *p)
 	const struct imc_unit *u = p->unit;
 	bool document = d->tree->document_names && u->nest;
 
-	snprintf(p->name, sizeof(p->name), "%s%s%s", u->nest ? "nest_" : "", u->node, document ? "" : "_imc");
+	snprintf(p->name, sizeof(p->name), "%s%s%s", u->nest ? "nest_" : "", u->node,
+		 document ? "" : "_imc");
 	if (!u->nest)
 		return;
 	snprintf(p->alias, sizeof(p->alias), "nest_%s%s\n", u->node, document ? "_imc" : "");
@@ -297,7 +315,8 @@ static int register_pmu(struct imc_driver *d, const struct imc_unit *u)
 static int prepare_nest(struct imc_driver *d)
 {
 	for (unsigned i = 0; i < d->nchips; i++) {
-		int64_t status = imc_opal(d, QUIPU_OPAL_IMC_COUNTERS_STOP, QUIPU_OPAL_IMC_NEST, 0, (unsigned)d->nest_cpu[i]);
+		int64_t status = imc_opal(d, QUIPU_OPAL_IMC_COUNTERS_STOP, QUIPU_OPAL_IMC_NEST, 0,
+					  (unsigned)d->nest_cpu[i]);
 
 		if (status)
 			return (int)status;
@@ -313,8 +332,8 @@ static int prepare_core(struct imc_driver *d, const struct imc_unit *u)
 		d->core_memory[i] = quipu_imc_alloc(d->imc, u->size);
 		if (!d->core_memory[i])
 			return -ENOMEM;
-		status = imc_opal(d, QUIPU_OPAL_IMC_COUNTERS_INIT, QUIPU_OPAL_IMC_CORE, d->core_memory[i],
-				  (unsigned)d->core_cpu[i]);
+		status = imc_opal(d, QUIPU_OPAL_IMC_COUNTERS_INIT, QUIPU_OPAL_IMC_CORE,
+				  d->core_memory[i], (unsigned)d->core_cpu[i]);
 		if (status) {
 			d->core_memory[i] = 0;
 			return (int)status;
@@ -330,7 +349,8 @@ static int prepare_cpus(struct imc_driver *d, const struct imc_unit *u, uint64_t
 		if (!memory[cpu])
 			return -ENOMEM;
 		if (u->type == IMC_TRACE) {
-			int64_t status = imc_opal(d, QUIPU_OPAL_IMC_COUNTERS_INIT, QUIPU_OPAL_IMC_TRACE, memory[cpu], cpu);
+			int64_t status = imc_opal(d, QUIPU_OPAL_IMC_COUNTERS_INIT,
+						  QUIPU_OPAL_IMC_TRACE, memory[cpu], cpu);
 
 			if (status)
 				return (int)status;
@@ -348,12 +368,9 @@ static int prepare(struct imc_driver *d, const struct imc_unit *u, bool *nest_do
 			return 0;
 		*nest_done = true;
 		return prepare_nest(d);
-	case IMC_CORE:
-		return prepare_core(d, u);
-	case IMC_THREAD:
-		return prepare_cpus(d, u, d->thread_memory);
-	default:
-		return prepare_cpus(d, u, d->trace_memory);
+	case IMC_CORE: return prepare_core(d, u);
+	case IMC_THREAD: return prepare_cpus(d, u, d->thread_memory);
+	default: return prepare_cpus(d, u, d->trace_memory);
 	}
 }
 
@@ -374,7 +391,8 @@ static int probe(struct imc_driver *d, struct quipu_notes *notes)
 		int err;
 
 		if (u->type == IMC_THREAD && !core) {
-			quipu_note(notes, QUIPU_NOTE_IGNORED, u->path, "without a core unit there is no thread PMU");
+			quipu_note(notes, QUIPU_NOTE_IGNORED, u->path,
+				   "without a core unit there is no thread PMU");
 			continue;
 		}
 		err = prepare(d, u, &nest_done);
@@ -383,11 +401,12 @@ static int probe(struct imc_driver *d, struct quipu_notes *notes)
 		if (err == -ENOMEM)
 			return err;
 		if (err)
-			quipu_note(notes, QUIPU_NOTE_WRONG, u->path, "the PMU cannot be set up: firmware or registration answers %d",
+			quipu_note(notes, QUIPU_NOTE_WRONG, u->path,
+				   "the PMU cannot be set up: firmware or registration answers %d",
 				   err);
 		else
-			quipu_note(notes, QUIPU_NOTE_UNDERSTOOD, u->path, "PMU %s with %u events", d->pmus[d->npmus - 1].name,
-				   u->nevents);
+			quipu_note(notes, QUIPU_NOTE_UNDERSTOOD, u->path, "PMU %s with %u events",
+				   d->pmus[d->npmus - 1].name, u->nevents);
 	}
 	return 0;
 }
@@ -407,7 +426,8 @@ static int map_cpus(struct imc_driver *d)
 		d->node[cpu] = chip;
 		d->online[cpu] = true;
 		for (core = 0; core < cpu; core++)
-			if (m->cpus[core].socket == m->cpus[cpu].socket && m->cpus[core].core == m->cpus[cpu].core)
+			if (m->cpus[core].socket == m->cpus[cpu].socket &&
+			    m->cpus[core].core == m->cpus[cpu].core)
 				break;
 		d->core_of[cpu] = core < cpu ? d->core_of[core] : d->ncores++;
 	}
@@ -428,15 +448,15 @@ static int allocate(struct imc_driver *d)
 	d->core_refs = calloc(n, sizeof(*d->core_refs));
 	d->trace_refs = calloc(n, sizeof(*d->trace_refs));
 	d->core_memory = calloc(n, sizeof(*d->core_memory));
-	if (!d->pmus || !d->node || !d->core_of || !d->online || !d->thread_memory || !d->trace_memory || !d->nest_refs ||
-	    !d->core_refs || !d->trace_refs || !d->core_memory)
+	if (!d->pmus || !d->node || !d->core_of || !d->online || !d->thread_memory ||
+	    !d->trace_memory || !d->nest_refs || !d->core_refs || !d->trace_refs || !d->core_memory)
 		return -ENOMEM;
 	map_cpus(d);
 	return imc_masks_new(d);
 }
 
-int imc_driver_new(const struct quipu_platform_env *env, struct quipu_imc *imc, const struct imc_tree *tree,
-		   struct imc_driver **out)
+int imc_driver_new(const struct quipu_platform_env *env, struct quipu_imc *imc,
+		   const struct imc_tree *tree, struct imc_driver **out)
 {
 	struct imc_driver *d = calloc(1, sizeof(*d));
 	int err;
@@ -498,9 +518,12 @@ void imc_driver_describe(const struct imc_driver *d, quipu_describe_fn *fn, void
 		unsigned dead = 0;
 
 		for (unsigned k = 0; k < p->unit->nevents; k++)
-			dead += p->unit->events[k].source->kind == IMC_NOT_MODELLED && p->unit->type != IMC_TRACE;
-		snprintf(line, sizeof(line), "PMU %s: %u events, %u of them not modelled; %s", p->name, p->unit->nevents, dead,
-			 p->unit->type == IMC_TRACE ? "sampling into memory, no interrupt" : "counting only");
+			dead += p->unit->events[k].source->kind == IMC_NOT_MODELLED &&
+				p->unit->type != IMC_TRACE;
+		snprintf(line, sizeof(line), "PMU %s: %u events, %u of them not modelled; %s",
+			 p->name, p->unit->nevents, dead,
+			 p->unit->type == IMC_TRACE ? "sampling into memory, no interrupt"
+						    : "counting only");
 		fn(arg, 1, line);
 	}
 }

@@ -17,8 +17,8 @@ struct imc_delivery {
 };
 
 /* imc_driver_new - probe: a PMU for each unit of @tree (kept by the caller). 0 or errno. */
-int imc_driver_new(const struct quipu_platform_env *, struct quipu_imc *, const struct imc_tree *tree,
-		   struct imc_driver **);
+int imc_driver_new(const struct quipu_platform_env *, struct quipu_imc *,
+		   const struct imc_tree *tree, struct imc_driver **);
 void imc_driver_free(struct imc_driver *);
 void imc_driver_describe(const struct imc_driver *, quipu_describe_fn *, void *arg);
 struct imc_delivery imc_driver_delivery(const struct imc_driver *);

@@ -51,7 +51,8 @@ static inline struct imc_pmu *pmu_of(const struct quipu_event *e)
 }
 
 /* driver.c */
-int64_t imc_opal(struct imc_driver *, uint64_t token, uint32_t type, uint64_t address, unsigned cpu);
+int64_t imc_opal(struct imc_driver *, uint64_t token, uint32_t type, uint64_t address,
+		 unsigned cpu);
 void imc_ldbar(struct imc_driver *, unsigned cpu, uint64_t value);
 /* imc_mode_get - take the machine-wide mode; -EBUSY with the reason when another one is in use. */
 int imc_mode_get(struct imc_driver *, enum imc_domain);

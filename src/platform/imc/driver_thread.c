@@ -26,7 +26,9 @@ static int thread_init(struct quipu_pmu *pmu, struct quipu_event *e)
 	if (err)
 		return err;
 	if (!quipu_event_task(e)) {
-		quipu_core_reason(d->core, "thread_imc counts tasks, not whole CPUs; give it a program (without -a and -C)");
+		quipu_core_reason(
+			d->core,
+			"thread_imc counts tasks, not whole CPUs; give it a program (without -a and -C)");
 		return -EINVAL;
 	}
 	err = imc_mode_get(d, DOMAIN_THREAD);
@@ -74,7 +76,8 @@ static int thread_add(struct quipu_event *e, int flags)
 	if (!d->core_memory[core])
 		return -EINVAL;
 	imc_ldbar(d, cpu, d->thread_memory[cpu] | QUIPU_LDBAR_ENABLE);
-	if (!d->core_refs[core] && imc_opal(d, QUIPU_OPAL_IMC_COUNTERS_START, QUIPU_OPAL_IMC_CORE, 0, cpu)) {
+	if (!d->core_refs[core] &&
+	    imc_opal(d, QUIPU_OPAL_IMC_COUNTERS_START, QUIPU_OPAL_IMC_CORE, 0, cpu)) {
 		quipu_core_reason(d->core, "firmware does not start the core's engine");
 		return -EINVAL;
 	}

@@ -15,9 +15,9 @@
 #define RECORD_BYTES 64u
 #define KERNEL_START UINT64_C(0xc000000000000000)
 #define POWER9_PVR   0x4eu
-#define VARIABLE                                                                                            \
-	(PERF_SAMPLE_RAW | PERF_SAMPLE_BRANCH_STACK | PERF_SAMPLE_REGS_USER | PERF_SAMPLE_REGS_INTR |       \
-	 PERF_SAMPLE_STACK_USER | PERF_SAMPLE_AUX)
+#define VARIABLE                                                                                   \
+	(PERF_SAMPLE_RAW | PERF_SAMPLE_BRANCH_STACK | PERF_SAMPLE_REGS_USER |                      \
+	 PERF_SAMPLE_REGS_INTR | PERF_SAMPLE_STACK_USER | PERF_SAMPLE_AUX)
 
 static int trace_init(struct quipu_pmu *pmu, struct quipu_event *e)
 {
@@ -36,7 +36,9 @@ static int trace_init(struct quipu_pmu *pmu, struct quipu_event *e)
 		return -ENOENT;
 	}
 	if (attr->sample_type & VARIABLE) {
-		quipu_core_reason(d->core, "a trace record holds an address and counters: no registers, stacks, branches or raw data");
+		quipu_core_reason(
+			d->core,
+			"a trace record holds an address and counters: no registers, stacks, branches or raw data");
 		return -EOPNOTSUPP;
 	}
 	err = imc_mode_get(d, DOMAIN_TRACE);
@@ -56,8 +58,9 @@ static void trace_destroy(struct quipu_event *e)
 
 static unsigned cpumode(const struct imc_driver *d, uint64_t ip, uint64_t val)
 {
-	static const unsigned by_state[] = {PERF_RECORD_MISC_GUEST_KERNEL, PERF_RECORD_MISC_GUEST_USER,
-					    PERF_RECORD_MISC_KERNEL, PERF_RECORD_MISC_USER};
+	static const unsigned by_state[] = {PERF_RECORD_MISC_GUEST_KERNEL,
+					    PERF_RECORD_MISC_GUEST_USER, PERF_RECORD_MISC_KERNEL,
+					    PERF_RECORD_MISC_USER};
 
 	if (d->tree->pvr >> 16 == POWER9_PVR)
 		return ip >= KERNEL_START ? PERF_RECORD_MISC_KERNEL : PERF_RECORD_MISC_USER;
@@ -76,7 +79,8 @@ static void deliver(struct imc_driver *d, struct quipu_event *e, uint64_t buffer
 		if (quipu_imc_read(d->imc, buffer + at, record, sizeof(record)))
 			return;
 		tb1 = bits_be64(record + 8 * QUIPU_TRACE_TB1);
-		if (tb1 <= last || (tb1 & QUIPU_TRACE_TB_MASK) != bits_be64(record + 8 * QUIPU_TRACE_TB2))
+		if (tb1 <= last ||
+		    (tb1 & QUIPU_TRACE_TB_MASK) != bits_be64(record + 8 * QUIPU_TRACE_TB2))
 			return;
 		last = tb1;
 		ip = bits_be64(record + 8 * QUIPU_TRACE_IP);
@@ -113,7 +117,8 @@ static int trace_add(struct quipu_event *e, int flags)
 	unsigned cpu = (unsigned)quipu_event_cpu_now(e), core = d->core_of[cpu];
 
 	imc_ldbar(d, cpu, d->trace_memory[cpu] | QUIPU_LDBAR_TRACE);
-	if (!d->trace_refs[core] && imc_opal(d, QUIPU_OPAL_IMC_COUNTERS_START, QUIPU_OPAL_IMC_TRACE, 0, cpu)) {
+	if (!d->trace_refs[core] &&
+	    imc_opal(d, QUIPU_OPAL_IMC_COUNTERS_START, QUIPU_OPAL_IMC_TRACE, 0, cpu)) {
 		quipu_core_reason(d->core, "firmware does not start the core's engine");
 		return -EINVAL;
 	}

@@ -28,8 +28,9 @@ static int nest_get(struct imc_driver *d, unsigned node, unsigned cpu)
 	int err;
 
 	if (!d->nest_refs[node]) {
-		err = imc_status(d, "starting the nest counters", imc_opal(d, QUIPU_OPAL_IMC_COUNTERS_START,
-									   QUIPU_OPAL_IMC_NEST, 0, cpu));
+		err = imc_status(d, "starting the nest counters",
+				 imc_opal(d, QUIPU_OPAL_IMC_COUNTERS_START, QUIPU_OPAL_IMC_NEST, 0,
+					  cpu));
 		if (err)
 			return err;
 	}
@@ -50,8 +51,9 @@ static int check_cpu(struct imc_driver *d, const struct imc_pmu *p, const struct
 
 	if (cpu >= 0 && (unsigned)cpu < d->machine->ncpus)
 		return 0;
-	quipu_core_reason(d->core, "%s counts for a whole %s, not for a task; count CPU-wide (-a or -C)", p->name,
-			  p->unit->type == IMC_NEST ? "chip" : "core");
+	quipu_core_reason(d->core,
+			  "%s counts for a whole %s, not for a task; count CPU-wide (-a or -C)",
+			  p->name, p->unit->type == IMC_NEST ? "chip" : "core");
 	return -EINVAL;
 }
 
@@ -143,7 +145,8 @@ static void core_destroy(struct quipu_event *e)
 	if (!d->core_refs[core])
 		return; /* its CPUs went away, and the mode count with them */
 	if (!--d->core_refs[core])
-		imc_opal(d, QUIPU_OPAL_IMC_COUNTERS_STOP, QUIPU_OPAL_IMC_CORE, 0, (unsigned)quipu_event_cpu(e));
+		imc_opal(d, QUIPU_OPAL_IMC_COUNTERS_STOP, QUIPU_OPAL_IMC_CORE, 0,
+			 (unsigned)quipu_event_cpu(e));
 	imc_mode_put(d);
 }
 
@@ -202,7 +205,8 @@ static void show(char *text, size_t len, const int *cpus, unsigned n, unsigned n
 				more |= cpus[i] == (int)last + 1;
 			last += more;
 		}
-		used += (size_t)snprintf(text + used, len - used, last > cpu ? "%s%u-%u" : "%s%u", used ? "," : "", cpu, last);
+		used += (size_t)snprintf(text + used, len - used, last > cpu ? "%s%u-%u" : "%s%u",
+					 used ? "," : "", cpu, last);
 		cpu = last;
 	}
 }

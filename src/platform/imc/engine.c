@@ -43,7 +43,8 @@ static void order(struct moved *m, unsigned n)
 }
 
 /* @m ran together with others for @cycles while @k threads ran; @left: of its cycles, these included. */
-static void share(struct quipu_imc *imc, struct imc_core *core, struct moved *m, unsigned k, uint64_t cycles, uint64_t left)
+static void share(struct quipu_imc *imc, struct imc_core *core, struct moved *m, unsigned k,
+		  uint64_t cycles, uint64_t left)
 {
 	struct imc_thread *t = &imc->thread[m->cpu];
 	uint64_t instructions = left ? bits_muldiv(m->instructions, cycles, left) : m->instructions;
@@ -97,7 +98,8 @@ void imc_core_observe(struct quipu_imc *imc, struct imc_core *core, uint64_t now
 
 		if (cycles == t->cycles && instructions == t->instructions)
 			continue;
-		moved[n++] = (struct moved){cpu, cycles - t->cycles, instructions - t->instructions};
+		moved[n++] =
+			(struct moved){cpu, cycles - t->cycles, instructions - t->instructions};
 		t->cycles = cycles;
 		t->instructions = instructions;
 	}
@@ -140,68 +142,49 @@ uint64_t imc_thread_value(const struct quipu_imc *imc, unsigned cpu, const struc
 	const struct imc_core *core = &imc->core[imc->core_of[cpu]];
 
 	switch (s->kind) {
-	case IMC_SIGNAL:
-		return imc_signal(imc, cpu, s->signal);
+	case IMC_SIGNAL: return imc_signal(imc, cpu, s->signal);
 	case IMC_CC:
 	case IMC_TC:
 	case IMC_RC:
-	case IMC_NANY:
-		return imc_signal(imc, cpu, QUIPU_SIGNAL_CYCLES);
-	case IMC_T32:
-		return ticks(imc, imc_signal(imc, cpu, QUIPU_SIGNAL_CYCLES));
-	case IMC_NK:
-		return s->arg ? t->nk[s->arg] : 0;
-	case IMC_NALL:
-		return t->nk[core->nthreads];
-	case IMC_IK:
-		return t->ik[s->arg];
-	case IMC_PURR:
-		return bits_muldiv(t->shared, IMC_TB_HZ, SHARES * imc->machine->hz);
-	case IMC_SMT:
-		return ticks(imc, in_mode(t->nk, s->arg));
-	case IMC_SWITCHES:
-		return core->switches;
-	default:
-		return 0;
+	case IMC_NANY: return imc_signal(imc, cpu, QUIPU_SIGNAL_CYCLES);
+	case IMC_T32: return ticks(imc, imc_signal(imc, cpu, QUIPU_SIGNAL_CYCLES));
+	case IMC_NK: return s->arg ? t->nk[s->arg] : 0;
+	case IMC_NALL: return t->nk[core->nthreads];
+	case IMC_IK: return t->ik[s->arg];
+	case IMC_PURR: return bits_muldiv(t->shared, IMC_TB_HZ, SHARES * imc->machine->hz);
+	case IMC_SMT: return ticks(imc, in_mode(t->nk, s->arg));
+	case IMC_SWITCHES: return core->switches;
+	default: return 0;
 	}
 }
 
-static uint64_t core_value(const struct quipu_imc *imc, const struct imc_core *core, const struct imc_cell *k)
+static uint64_t core_value(const struct quipu_imc *imc, const struct imc_core *core,
+			   const struct imc_cell *k)
 {
 	bool user = k->mode == IMC_USER;
-	uint64_t busy = sum(core->nk, 1, IMC_MAX_THREADS, false), run = sum(core->nk, 1, IMC_MAX_THREADS, true), v = 0;
+	uint64_t busy = sum(core->nk, 1, IMC_MAX_THREADS, false),
+		 run = sum(core->nk, 1, IMC_MAX_THREADS, true), v = 0;
 
 	switch (k->source->kind) {
 	case IMC_SIGNAL:
 		for (unsigned i = 0; i < core->nthreads; i++)
 			v += imc_signal(imc, core->cpu[i], k->source->signal);
 		return v;
-	case IMC_CC:
-		return user ? busy : core->clock;
-	case IMC_TC:
-		return user ? run : core->nthreads * core->clock;
-	case IMC_RC:
-		return run;
-	case IMC_T32:
-		return ticks(imc, user ? busy : core->clock);
-	case IMC_IDL:
-		return ticks(imc, core->nthreads * core->clock - run);
-	case IMC_NK:
-		return core->nk[k->source->arg];
-	case IMC_NANY:
-		return busy;
-	case IMC_NALL:
-		return core->nk[core->nthreads];
-	case IMC_IK:
-		return core->ik[k->source->arg];
-	case IMC_PURR:
-		return bits_muldiv(busy, IMC_TB_HZ, imc->machine->hz);
+	case IMC_CC: return user ? busy : core->clock;
+	case IMC_TC: return user ? run : core->nthreads * core->clock;
+	case IMC_RC: return run;
+	case IMC_T32: return ticks(imc, user ? busy : core->clock);
+	case IMC_IDL: return ticks(imc, core->nthreads * core->clock - run);
+	case IMC_NK: return core->nk[k->source->arg];
+	case IMC_NANY: return busy;
+	case IMC_NALL: return core->nk[core->nthreads];
+	case IMC_IK: return core->ik[k->source->arg];
+	case IMC_PURR: return bits_muldiv(busy, IMC_TB_HZ, imc->machine->hz);
 	case IMC_SMT:
-		return ticks(imc, user ? in_mode(core->nk, k->source->arg) : core->mode[k->source->arg]);
-	case IMC_SWITCHES:
-		return core->switches;
-	default:
-		return 0;
+		return ticks(imc,
+			     user ? in_mode(core->nk, k->source->arg) : core->mode[k->source->arg]);
+	case IMC_SWITCHES: return core->switches;
+	default: return 0;
 	}
 }
 
@@ -220,7 +203,8 @@ static void settle(struct imc_counter *c, uint64_t value, bool count)
 	c->seen = value;
 }
 
-static void put(struct quipu_imc *imc, uint64_t base, const struct imc_cell *k, struct imc_counter *c)
+static void put(struct quipu_imc *imc, uint64_t base, const struct imc_cell *k,
+		struct imc_counter *c)
 {
 	uint64_t whole = c->pending / k->divisor, at = base + k->offset;
 
@@ -239,14 +223,16 @@ static void settle_thread(struct quipu_imc *imc, unsigned cpu, bool count)
 	struct imc_thread *t = &imc->thread[cpu];
 
 	for (unsigned i = 0; i < imc->thread_cells.n; i++)
-		settle(&t->counter[i], imc_thread_value(imc, cpu, imc->thread_cells.cell[i].source), count);
+		settle(&t->counter[i], imc_thread_value(imc, cpu, imc->thread_cells.cell[i].source),
+		       count);
 }
 
 static void post_core(struct quipu_imc *imc, struct imc_core *core)
 {
 	settle_core(imc, core, true);
 	for (unsigned i = 0; i < imc->core_cells.n; i++)
-		put(imc, core->pdbar & QUIPU_IMC_ADDRESS, &imc->core_cells.cell[i], &core->counter[i]);
+		put(imc, core->pdbar & QUIPU_IMC_ADDRESS, &imc->core_cells.cell[i],
+		    &core->counter[i]);
 }
 
 static void post_thread(struct quipu_imc *imc, unsigned cpu)
@@ -288,7 +274,8 @@ void imc_core_post(struct quipu_imc *imc, struct imc_core *core, uint64_t tb, bo
 static void thread_begin(struct quipu_imc *imc, unsigned cpu, bool on, uint64_t tb)
 {
 	struct imc_thread *t = &imc->thread[cpu];
-	bool trace = t->ldbar & QUIPU_LDBAR_TRACE, counting = on && !trace && (t->ldbar & QUIPU_LDBAR_ENABLE);
+	bool trace = t->ldbar & QUIPU_LDBAR_TRACE,
+	     counting = on && !trace && (t->ldbar & QUIPU_LDBAR_ENABLE);
 
 	if (counting && !t->counting) {
 		settle_thread(imc, cpu, false);

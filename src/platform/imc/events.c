@@ -15,9 +15,18 @@
 
 #define OF(class) QUIPU_CLASS_BIT(QUIPU_INSN_##class)
 #define FLOP	  QUIPU_SIGNAL_OF(OF(FADD) | OF(FMUL) | OF(FMA) | OF(FDIV))
-#define SIG(name, signal, desc)	 {name, IMC_SIGNAL, QUIPU_SIGNAL_##signal, 0, desc}
-#define IS(name, kind, arg, desc) {name, IMC_##kind, QUIPU_SIGNAL_NONE, arg, desc}
-#define ZERO(name, desc)	 {name, IMC_ZERO, QUIPU_SIGNAL_NONE, 0, desc}
+#define SIG(name, signal, desc)                                                                    \
+	{                                                                                          \
+		name, IMC_SIGNAL, QUIPU_SIGNAL_##signal, 0, desc                                   \
+	}
+#define IS(name, kind, arg, desc)                                                                  \
+	{                                                                                          \
+		name, IMC_##kind, QUIPU_SIGNAL_NONE, arg, desc                                     \
+	}
+#define ZERO(name, desc)                                                                           \
+	{                                                                                          \
+		name, IMC_ZERO, QUIPU_SIGNAL_NONE, 0, desc                                         \
+	}
 
 static const struct imc_source not_modelled = {NULL, IMC_NOT_MODELLED, QUIPU_SIGNAL_NONE, 0, NULL};
 static const struct imc_source never = {NULL, IMC_ZERO, QUIPU_SIGNAL_NONE, 0, NULL};
@@ -28,7 +37,8 @@ static const struct imc_source core_sources[] = {
 	SIG("INST", INSTRUCTIONS, "instructions completed"),
 	SIG("NON_IDLE_INST", INSTRUCTIONS, "instructions completed while a task runs"),
 	IS("NON_IDLE_PCYC", RC, 0, "cycles of threads that run a task"),
-	IS("ANY_THRD_NON_IDLE_PCYC", NANY, 0, "core cycles with at least one thread running a task"),
+	IS("ANY_THRD_NON_IDLE_PCYC", NANY, 0,
+	   "core cycles with at least one thread running a task"),
 	IS("CORE_ALL_THRD_NON_IDLE_PCYC", NALL, 0, "core cycles with all threads running a task"),
 	IS("CCYC", T32, 0, "32 MHz ticks"),
 	IS("32MHZ_CYC", T32, 0, "32 MHz ticks"),
@@ -37,10 +47,14 @@ static const struct imc_source core_sources[] = {
 	IS("2THRD_NON_IDLE_PCYC", NK, 2, "core cycles with exactly two threads running a task"),
 	IS("3THRD_NON_IDLE_PCYC", NK, 3, "core cycles with exactly three threads running a task"),
 	IS("4THRD_NON_IDLE_PCYC", NK, 4, "core cycles with exactly four threads running a task"),
-	IS("1THRD_NON_IDLE_INST", IK, 1, "instructions completed while exactly one thread runs a task"),
-	IS("2THRD_NON_IDLE_INST", IK, 2, "instructions completed while exactly two threads run a task"),
-	IS("3THRD_NON_IDLE_INST", IK, 3, "instructions completed while exactly three threads run a task"),
-	IS("4THRD_NON_IDLE_INST", IK, 4, "instructions completed while exactly four threads run a task"),
+	IS("1THRD_NON_IDLE_INST", IK, 1,
+	   "instructions completed while exactly one thread runs a task"),
+	IS("2THRD_NON_IDLE_INST", IK, 2,
+	   "instructions completed while exactly two threads run a task"),
+	IS("3THRD_NON_IDLE_INST", IK, 3,
+	   "instructions completed while exactly three threads run a task"),
+	IS("4THRD_NON_IDLE_INST", IK, 4,
+	   "instructions completed while exactly four threads run a task"),
 	ZERO("TLB_RELOAD_L2", "page walks served by L2: walks go past the caches in this model"),
 	ZERO("TLB_RELOAD_L3", "page walks served by L3: walks go past the caches in this model"),
 	IS("THREAD_NAP_STATE_SAVE_CCYC", IDL, 0, "32 MHz ticks of idle threads"),
@@ -52,7 +66,8 @@ static const struct imc_source core_sources[] = {
 	{"LARX_FIN", IMC_SIGNAL, QUIPU_SIGNAL_OF(OF(LR)), 0, "load-and-reserve instructions"},
 	ZERO("BUS_PUMP_SYSTEM_CORRECT_PRED", "requests that went to the whole system"),
 	ZERO("BUS_PUMP_GROUP_CORRECT_PRED", "requests that the other chip serves"),
-	SIG("BUS_PUMP_CHIP_CORRECT_PRED", MEM_READ_LINES, "requests that this chip's memory serves"),
+	SIG("BUS_PUMP_CHIP_CORRECT_PRED", MEM_READ_LINES,
+	    "requests that this chip's memory serves"),
 	ZERO("MSR_PRIV_INST", "instructions of guest kernels: there are none"),
 	ZERO("MSR_PRIV_PCYC", "cycles of guest kernels: there are none"),
 	ZERO("MSR_PROB_INST", "instructions of guest programs: there are none"),
@@ -75,7 +90,8 @@ static const struct imc_source core_sources[] = {
 	IS("SMT_MODE_SWITCH", SWITCHES, 0, "changes of the SMT mode"),
 	IS("CS_CORE_PCYC", CC, 0, "core clock cycles"),
 	IS("CS_32MHZ_CYC", T32, 0, "32 MHz ticks"),
-	IS("CS_SPURR", PURR, 0, "timebase ticks, shared among the running threads, at the nominal frequency"),
+	IS("CS_SPURR", PURR, 0,
+	   "timebase ticks, shared among the running threads, at the nominal frequency"),
 	IS("CS_PURR", PURR, 0, "timebase ticks, shared among the running threads"),
 	{"CS_FLOP", IMC_SIGNAL, FLOP, 0, "floating-point arithmetic instructions"},
 	SIG("CS_BRU_CMPL", BRANCHES, "branches"),
@@ -102,27 +118,39 @@ static const struct imc_source core_sources[] = {
 	ZERO("CS_DTLB_MISS_1G", "programs use pages of 64 KiB"),
 	ZERO("CS_DTLB_MISS_16G", "programs use pages of 64 KiB"),
 	SIG("CS_FROM_MEM_LOCAL", MEM_READ_LINES, "lines read from this chip's memory"),
-	ZERO("CS_FROM_MEM_NON_LOCAL", "lines read from the other chip's memory: pages lie with the program"),
+	ZERO("CS_FROM_MEM_NON_LOCAL",
+	     "lines read from the other chip's memory: pages lie with the program"),
 	{NULL},
 };
 
-#define LINES(name, kind, signal, mask, desc) {name, IMC_##kind, QUIPU_SIGNAL_##signal, mask, desc}
+#define LINES(name, kind, signal, mask, desc)                                                      \
+	{                                                                                          \
+		name, IMC_##kind, QUIPU_SIGNAL_##signal, mask, desc                                \
+	}
 static const struct imc_source mcs_sources[] = {
 	LINES("64B_RD_DISP_PORT01", R64, NONE, 0x3, "reads of at most 64 bytes, ports 0 and 1"),
-	LINES("128B_RD_DISP_PORT01", R128, MEM_READ_LINES, 0x3, "128-byte lines read, ports 0 and 1"),
-	LINES("128B_WR_DISP_PORT01", W128, MEM_WRITE_LINES, 0x3, "128-byte lines written, ports 0 and 1"),
-	LINES("64B_WR_DISP_PORT01", W128, MEM_WRITE_LINES, 0x3, "older name of 128B_WR_DISP_PORT01"),
+	LINES("128B_RD_DISP_PORT01", R128, MEM_READ_LINES, 0x3,
+	      "128-byte lines read, ports 0 and 1"),
+	LINES("128B_WR_DISP_PORT01", W128, MEM_WRITE_LINES, 0x3,
+	      "128-byte lines written, ports 0 and 1"),
+	LINES("64B_WR_DISP_PORT01", W128, MEM_WRITE_LINES, 0x3,
+	      "older name of 128B_WR_DISP_PORT01"),
 	LINES("64B_RD_DISP_PORT23", R64, NONE, 0xc, "reads of at most 64 bytes, ports 2 and 3"),
-	LINES("128B_RD_DISP_PORT23", R128, MEM_READ_LINES, 0xc, "128-byte lines read, ports 2 and 3"),
-	LINES("128B_WR_DISP_PORT23", W128, MEM_WRITE_LINES, 0xc, "128-byte lines written, ports 2 and 3"),
-	LINES("64B_WR_DISP_PORT23", W128, MEM_WRITE_LINES, 0xc, "older name of 128B_WR_DISP_PORT23"),
+	LINES("128B_RD_DISP_PORT23", R128, MEM_READ_LINES, 0xc,
+	      "128-byte lines read, ports 2 and 3"),
+	LINES("128B_WR_DISP_PORT23", W128, MEM_WRITE_LINES, 0xc,
+	      "128-byte lines written, ports 2 and 3"),
+	LINES("64B_WR_DISP_PORT23", W128, MEM_WRITE_LINES, 0xc,
+	      "older name of 128B_WR_DISP_PORT23"),
 	{NULL},
 };
 
 static const struct imc_source powerbus_sources[] = {
 	ZERO("EVENT_VG_PUMP", "vectored group pumps: never sent here"),
-	LINES("EVENT_LNS_PUMP", PB_LOCAL, MEM_READ_LINES, 0, "bus requests that this chip serves itself"),
-	LINES("EVENT_GROUP_PUMP", PB_REMOTE, MEM_READ_LINES, 0, "bus requests that the other chip serves"),
+	LINES("EVENT_LNS_PUMP", PB_LOCAL, MEM_READ_LINES, 0,
+	      "bus requests that this chip serves itself"),
+	LINES("EVENT_GROUP_PUMP", PB_REMOTE, MEM_READ_LINES, 0,
+	      "bus requests that the other chip serves"),
 	ZERO("EVENT_RNS_PUMP", "remote node pumps: never sent here"),
 	ZERO("EVENT_RTY_VG_PUMP", "retries: never needed here"),
 	ZERO("EVENT_RTY_LNS_PUMP", "retries: never needed here"),
@@ -130,8 +158,10 @@ static const struct imc_source powerbus_sources[] = {
 	ZERO("EVENT_RTY_RNS_PUMP", "retries: never needed here"),
 	IS("CYC", CLOCK, 2000000, "bus clock cycles"),
 	IS("CYC2", CLOCK, 2000000, "bus clock cycles"),
-	LINES("INT_DATA_XFER", DATA_LOCAL, MEM_READ_LINES, 0, "data moved on this chip, in 512 bytes"),
-	LINES("EXT_DATA_XFER", DATA_REMOTE, MEM_READ_LINES, 0, "data moved between the chips, in 512 bytes"),
+	LINES("INT_DATA_XFER", DATA_LOCAL, MEM_READ_LINES, 0,
+	      "data moved on this chip, in 512 bytes"),
+	LINES("EXT_DATA_XFER", DATA_REMOTE, MEM_READ_LINES, 0,
+	      "data moved between the chips, in 512 bytes"),
 	{NULL},
 };
 
@@ -166,8 +196,9 @@ static const struct {
 	const char *unit;
 	const struct imc_source *sources;
 } units[] = {
-	{"core", core_sources},	      {"thread", core_sources}, {"mcs", mcs_sources}, {"powerbus", powerbus_sources},
-	{"xlink", xlink_sources}, {"mba", mba_sources},	{"phb", phb_sources},
+	{"core", core_sources},		{"thread", core_sources}, {"mcs", mcs_sources},
+	{"powerbus", powerbus_sources}, {"xlink", xlink_sources}, {"mba", mba_sources},
+	{"phb", phb_sources},
 };
 
 static const struct imc_source *find(const struct imc_source *s, const char *name, size_t len)

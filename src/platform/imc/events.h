@@ -25,16 +25,16 @@ enum imc_kind {
 	IMC_SMT,	  /* 32 MHz ticks in mode ST, SMT2, SMT4 (arg 0, 1, 2) */
 	IMC_SWITCHES,	  /* changes of that mode */
 	/* of a chip */
-	IMC_CLOCK,	  /* a clock of arg kHz */
-	IMC_R64,	  /* DMA reads of at most 64 bytes, ports in the mask arg */
-	IMC_R128,	  /* 128-byte lines read */
-	IMC_W128,	  /* 128-byte lines written */
+	IMC_CLOCK, /* a clock of arg kHz */
+	IMC_R64,   /* DMA reads of at most 64 bytes, ports in the mask arg */
+	IMC_R128,  /* 128-byte lines read */
+	IMC_W128,  /* 128-byte lines written */
 	IMC_RBYTES,
 	IMC_WBYTES,
-	IMC_PB_LOCAL,	  /* bus requests of this chip that it serves itself */
-	IMC_PB_REMOTE,	  /* ... that the other chip serves */
-	IMC_DATA_LOCAL,	  /* data moved on the chip, in 512 bytes */
-	IMC_DATA_REMOTE,  /* ... between the chips */
+	IMC_PB_LOCAL,	   /* bus requests of this chip that it serves itself */
+	IMC_PB_REMOTE,	   /* ... that the other chip serves */
+	IMC_DATA_LOCAL,	   /* data moved on the chip, in 512 bytes */
+	IMC_DATA_REMOTE,   /* ... between the chips */
 	IMC_LINK_COMMANDS, /* sent on link half arg */
 	IMC_LINK_DATA,
 	IMC_LINK_TOTAL,
@@ -45,7 +45,8 @@ enum imc_kind {
 struct imc_source {
 	const char *name; /* event-name without variant */
 	enum imc_kind kind;
-	quipu_signal signal; /* of IMC_SIGNAL; of the others the one that the engine must have, or NONE */
+	quipu_signal
+		signal; /* of IMC_SIGNAL; of the others the one that the engine must have, or NONE */
 	uint32_t arg;
 	const char *desc;
 };

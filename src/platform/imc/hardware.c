@@ -59,7 +59,8 @@ static uint64_t core_address(unsigned core, uint64_t base)
 	return (uint64_t)((core & 0x1f) + 0x20) << 24 | base;
 }
 
-static enum scom decode(const struct quipu_imc *imc, uint32_t chip, uint64_t address, struct imc_core **core)
+static enum scom decode(const struct quipu_imc *imc, uint32_t chip, uint64_t address,
+			struct imc_core **core)
 {
 	for (unsigned i = 0; i < imc->ncores; i++) {
 		struct imc_core *c = &imc->core[i];
@@ -82,16 +83,11 @@ static enum scom decode(const struct quipu_imc *imc, uint32_t chip, uint64_t add
 static uint64_t *scom_register(struct imc_core *core, enum scom which)
 {
 	switch (which) {
-	case SCOM_PDBAR:
-		return &core->pdbar;
-	case SCOM_HTM_MODE:
-		return &core->htm_mode;
-	case SCOM_EVENT_MASK:
-		return &core->event_mask;
-	case SCOM_TRACE:
-		return &core->trace_scom;
-	default:
-		return NULL;
+	case SCOM_PDBAR: return &core->pdbar;
+	case SCOM_HTM_MODE: return &core->htm_mode;
+	case SCOM_EVENT_MASK: return &core->event_mask;
+	case SCOM_TRACE: return &core->trace_scom;
+	default: return NULL;
 	}
 }
 
@@ -170,7 +166,8 @@ uint64_t quipu_imc_control(const struct quipu_imc *imc, uint32_t chip)
 	return region ? region + imc->tree.control_offset : 0;
 }
 
-void quipu_imc_traffic(struct quipu_imc *imc, uint32_t chip, unsigned port, enum quipu_imc_traffic what, uint64_t n)
+void quipu_imc_traffic(struct quipu_imc *imc, uint32_t chip, unsigned port,
+		       enum quipu_imc_traffic what, uint64_t n)
 {
 	struct imc_chip_state *c = chip_by_id(imc, chip);
 
@@ -221,7 +218,8 @@ static int make_cells(const struct imc_tree *t, struct imc_cells *out, enum imc_
 
 		for (unsigned k = 0; u->type == type && k < u->nevents; k++) {
 			const struct imc_event *e = &u->events[k];
-			bool moved = e->source->kind != IMC_NOT_MODELLED && e->source->kind != IMC_ZERO;
+			bool moved =
+				e->source->kind != IMC_NOT_MODELLED && e->source->kind != IMC_ZERO;
 
 			if (!moved || (uint64_t)e->config + 8 > u->size || has_cell(out, e->config))
 				continue;
@@ -230,7 +228,8 @@ static int make_cells(const struct imc_tree *t, struct imc_cells *out, enum imc_
 				.divisor = e->divisor,
 				.source = e->source,
 				.mode = e->mode,
-				.index = (unsigned)strtoul(u->node + strcspn(u->node, "0123456789"), NULL, 10),
+				.index = (unsigned)strtoul(u->node + strcspn(u->node, "0123456789"),
+							   NULL, 10),
 			};
 		}
 	}
@@ -248,7 +247,8 @@ static int make_chips(struct quipu_imc *imc)
 
 		c->id = ids[i];
 		c->counter = calloc(imc->nest.n ? imc->nest.n : 1, sizeof(*c->counter));
-		c->memory = imc_memory_add(imc, imc_homer(i) + imc->tree.region_offset, imc->tree.region_size);
+		c->memory = imc_memory_add(imc, imc_homer(i) + imc->tree.region_offset,
+					   imc->tree.region_size);
 		if (!c->counter || !c->memory)
 			return -ENOMEM;
 		c->region = c->memory->base;
@@ -293,15 +293,15 @@ static int make_cores(struct quipu_imc *imc)
 
 		core->cpu[core->nthreads++] = cpu;
 		imc->core_of[cpu] = (unsigned)(core - imc->core);
-		imc->thread[cpu].counter =
-			calloc(imc->thread_cells.n ? imc->thread_cells.n : 1, sizeof(*imc->thread[cpu].counter));
+		imc->thread[cpu].counter = calloc(imc->thread_cells.n ? imc->thread_cells.n : 1,
+						  sizeof(*imc->thread[cpu].counter));
 		if (!imc->thread[cpu].counter)
 			return -ENOMEM;
 	}
 	for (unsigned i = 0; i < imc->ncores; i++) {
 		imc->core[i].htm_mode = UINT64_C(0xe000000000000000);
-		imc->core[i].counter =
-			calloc(imc->core_cells.n ? imc->core_cells.n : 1, sizeof(*imc->core[i].counter));
+		imc->core[i].counter = calloc(imc->core_cells.n ? imc->core_cells.n : 1,
+					      sizeof(*imc->core[i].counter));
 		if (!imc->core[i].counter)
 			return -ENOMEM;
 	}
@@ -326,8 +326,10 @@ static int make(struct quipu_imc *imc)
 	if (err)
 		return err;
 	imc->exact = imc->tree.exact;
-	imc->line_weight =
-		top >= 0 && quipu_machine_number(imc->machine, top, "quipu,mcs-bytes-per-count", 128) == 64 ? 2 : 1;
+	imc->line_weight = top >= 0 && quipu_machine_number(imc->machine, top,
+							    "quipu,mcs-bytes-per-count", 128) == 64
+				   ? 2
+				   : 1;
 	quipu_imc_power_on(imc);
 	for (unsigned i = 0; !imc->tree.nest_down && i < imc->nchips; i++)
 		imc_chip_boot(imc, &imc->chip[i]);

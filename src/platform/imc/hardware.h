@@ -7,8 +7,8 @@
 
 #include "platform/imc/tree.h"
 
-#define IMC_MAX_THREADS 8u  /* of a core */
-#define IMC_MODES	3u  /* ST, SMT2, SMT4 */
+#define IMC_MAX_THREADS 8u /* of a core */
+#define IMC_MODES	3u /* ST, SMT2, SMT4 */
 #define IMC_TB_HZ	UINT64_C(512000000)
 #define IMC_POST_TB	UINT64_C(512000) /* core and thread memory is posted every ms */
 #define IMC_STEP_NS	UINT64_C(500000) /* of the microcode */
@@ -31,9 +31,9 @@ struct imc_cell {
 };
 
 struct imc_counter {
-	uint64_t seen;	 /* value of its source when it was last looked at */
+	uint64_t seen;	  /* value of its source when it was last looked at */
 	uint64_t pending; /* events not posted, below or above one divisor */
-	uint64_t total;	 /* nest: since the last clear */
+	uint64_t total;	  /* nest: since the last clear */
 };
 
 /* Cells of all engines of one kind. */
@@ -45,18 +45,19 @@ struct imc_cells {
 /* What a thread has done, beside the engine's signals. */
 struct imc_thread {
 	uint64_t cycles, instructions; /* when last looked at */
-	uint64_t shared; /* its cycles divided by how many ran, in 840ths; PURR */
-	uint64_t nk[IMC_MAX_THREADS + 1], ik[IMC_MAX_THREADS + 1]; /* while k threads of the core run */
+	uint64_t shared;	       /* its cycles divided by how many ran, in 840ths; PURR */
+	uint64_t nk[IMC_MAX_THREADS + 1],
+		ik[IMC_MAX_THREADS + 1]; /* while k threads of the core run */
 	uint64_t ldbar;
 	struct imc_counter *counter; /* accumulation, by cell */
 	uint64_t posted_tb;
 	bool counting; /* LDBAR and engine say so */
 	/* trace */
-	uint64_t trace_since;  /* value of the selected signal when the counter was loaded */
-	uint64_t trace_wraps;  /* since then */
+	uint64_t trace_since; /* value of the selected signal when the counter was loaded */
+	uint64_t trace_wraps; /* since then */
 	uint32_t trace_index;
 	bool trace_armed;
-	uint64_t trace_tb;     /* timebase of the last record */
+	uint64_t trace_tb;			   /* timebase of the last record */
 	uint64_t since_instructions, since_cycles; /* engine switched on */
 	uint64_t last_cpmc[2];
 	struct quipu_imc_trace_count trace_count;
@@ -69,7 +70,7 @@ struct imc_core {
 	struct imc_counter *counter;
 	uint64_t posted_tb;
 	/* cumulative */
-	uint64_t clock;	 /* core cycles */
+	uint64_t clock; /* core cycles */
 	uint64_t nk[IMC_MAX_THREADS + 1], ik[IMC_MAX_THREADS + 1];
 	uint64_t mode[IMC_MODES]; /* core cycles in it */
 	unsigned mode_now;
@@ -84,7 +85,7 @@ struct imc_chip_state {
 	struct imc_counter *counter;
 	uint64_t next_step; /* ns */
 	bool first, running, want_init, configure;
-	unsigned state;	 /* 1..8 */
+	unsigned state;	     /* 1..8 */
 	unsigned configured; /* states still to go */
 	uint64_t speed, vector, mode;
 	unsigned visits[8];
@@ -112,7 +113,7 @@ struct quipu_imc {
 	struct imc_core *core;
 	unsigned ncores;
 	struct imc_thread *thread;
-	unsigned *core_of; /* by CPU */
+	unsigned *core_of;    /* by CPU */
 	unsigned line_weight; /* counts of a line: quipu,mcs-bytes-per-count 64 gives two */
 };
 

@@ -87,7 +87,8 @@ bool imc_store(struct quipu_imc *imc, uint64_t address, uint64_t value)
 
 	value = __builtin_bswap64(value);
 	if (m)
-		memcpy(m->data + (address - m->base), &value, 8); /* host is little-endian (segment.h) */
+		memcpy(m->data + (address - m->base), &value,
+		       8); /* host is little-endian (segment.h) */
 	return m;
 }
 

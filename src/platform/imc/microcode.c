@@ -32,9 +32,9 @@ static const struct group groups[] = {
 	{0x110, 0x218, true, false, {{0x118, 0x210}}},		       /* G2 xlinks, nx */
 	{0x220, 0x328, true, false, {{0x228, 0x320}}},		       /* G3 nvlink */
 	{0x330, 0x438, true, true, {{0x338, 0x430}}},		       /* G4 phb */
-	{0x440, 0x548, true, true, {{0x448, 0x540}}},		       /* G5 mba0-3, alink0-1 lie here too */
-	{0x550, 0x658, true, true, {{0x558, 0x650}}},		       /* G6 mba4-7 */
-	{0x660, 0x768, true, true, {{0x668, 0x740}}},		       /* G7 capp */
+	{0x440, 0x548, true, true, {{0x448, 0x540}}}, /* G5 mba0-3, alink0-1 lie here too */
+	{0x550, 0x658, true, true, {{0x558, 0x650}}}, /* G6 mba4-7 */
+	{0x660, 0x768, true, true, {{0x668, 0x740}}}, /* G7 capp */
 };
 enum { G1, G2, G3, G4, G5, G6, G7 };
 
@@ -43,7 +43,8 @@ static uint64_t control(const struct quipu_imc *imc, const struct imc_chip_state
 	return imc_load(imc, c->region + imc->tree.control_offset + word);
 }
 
-static void set_control(struct quipu_imc *imc, struct imc_chip_state *c, unsigned word, uint64_t value)
+static void set_control(struct quipu_imc *imc, struct imc_chip_state *c, unsigned word,
+			uint64_t value)
 {
 	imc_store(imc, c->region + imc->tree.control_offset + word, value);
 }
@@ -65,31 +66,22 @@ static uint64_t all(const uint64_t *ports)
 	return sum(ports, 0xf, 0) + sum(ports, 0xf, 4);
 }
 
-static uint64_t source_value(const struct quipu_imc *imc, const struct imc_chip_state *c, const struct imc_cell *k,
-			     uint64_t now_ns)
+static uint64_t source_value(const struct quipu_imc *imc, const struct imc_chip_state *c,
+			     const struct imc_cell *k, uint64_t now_ns)
 {
 	unsigned first = k->index >= 23 ? 4 : 0; /* mcs01: ports 0-3, mcs23: 4-7 */
 	unsigned port = k->index % QUIPU_IMC_PORTS;
 
 	switch (k->source->kind) {
-	case IMC_CLOCK:
-		return bits_muldiv(now_ns, k->source->arg, 1000000);
-	case IMC_R64:
-		return sum(c->r64, k->source->arg, first);
-	case IMC_R128:
-		return sum(c->r128, k->source->arg, first) * imc->line_weight;
-	case IMC_W128:
-		return sum(c->w128, k->source->arg, first) * imc->line_weight;
-	case IMC_RBYTES:
-		return 128 * c->r128[port] + 64 * c->r64[port];
-	case IMC_WBYTES:
-		return 128 * c->w128[port];
-	case IMC_PB_LOCAL:
-		return all(c->r128) + all(c->w128) + all(c->r64);
-	case IMC_DATA_LOCAL:
-		return (128 * (all(c->r128) + all(c->w128)) + 64 * all(c->r64)) / 512;
-	default:
-		return 0; /* nothing goes between the chips, no device does DMA */
+	case IMC_CLOCK: return bits_muldiv(now_ns, k->source->arg, 1000000);
+	case IMC_R64: return sum(c->r64, k->source->arg, first);
+	case IMC_R128: return sum(c->r128, k->source->arg, first) * imc->line_weight;
+	case IMC_W128: return sum(c->w128, k->source->arg, first) * imc->line_weight;
+	case IMC_RBYTES: return 128 * c->r128[port] + 64 * c->r64[port];
+	case IMC_WBYTES: return 128 * c->w128[port];
+	case IMC_PB_LOCAL: return all(c->r128) + all(c->w128) + all(c->r64);
+	case IMC_DATA_LOCAL: return (128 * (all(c->r128) + all(c->w128)) + 64 * all(c->r64)) / 512;
+	default: return 0; /* nothing goes between the chips, no device does DMA */
 	}
 }
 
@@ -105,13 +97,16 @@ static void take_lines(const struct quipu_imc *imc, struct imc_chip_state *c)
 		written += imc_signal(imc, cpu, QUIPU_SIGNAL_MEM_WRITE_LINES);
 	}
 	for (unsigned i = 0; i < QUIPU_IMC_PORTS; i++) {
-		unsigned at = (c->next_read + i) % QUIPU_IMC_PORTS, to = (c->next_write + i) % QUIPU_IMC_PORTS;
+		unsigned at = (c->next_read + i) % QUIPU_IMC_PORTS,
+			 to = (c->next_write + i) % QUIPU_IMC_PORTS;
 
 		c->r128[at] += (read - c->seen_read + QUIPU_IMC_PORTS - 1 - i) / QUIPU_IMC_PORTS;
-		c->w128[to] += (written - c->seen_written + QUIPU_IMC_PORTS - 1 - i) / QUIPU_IMC_PORTS;
+		c->w128[to] +=
+			(written - c->seen_written + QUIPU_IMC_PORTS - 1 - i) / QUIPU_IMC_PORTS;
 	}
 	c->next_read = (c->next_read + (read - c->seen_read) % QUIPU_IMC_PORTS) % QUIPU_IMC_PORTS;
-	c->next_write = (c->next_write + (written - c->seen_written) % QUIPU_IMC_PORTS) % QUIPU_IMC_PORTS;
+	c->next_write =
+		(c->next_write + (written - c->seen_written) % QUIPU_IMC_PORTS) % QUIPU_IMC_PORTS;
 	c->seen_read = read;
 	c->seen_written = written;
 }
@@ -136,7 +131,8 @@ static void post_span(struct quipu_imc *imc, struct imc_chip_state *c, struct sp
 
 	for (unsigned i = 0; i < imc->nest.n; i++) {
 		const struct imc_cell *k = &imc->nest.cell[i];
-		uint64_t factor = k->divisor > 1 && c->speed >= SLOW_SPEED ? 256 * k->divisor : k->divisor;
+		uint64_t factor =
+			k->divisor > 1 && c->speed >= SLOW_SPEED ? 256 * k->divisor : k->divisor;
 
 		if (k->offset >= s.first && k->offset <= s.last)
 			imc_store(imc, at + k->offset, c->counter[i].total / factor);
@@ -271,12 +267,14 @@ static void first_step(struct quipu_imc *imc, struct imc_chip_state *c)
 /* Speed, vector and mode as the host wrote them. False: the microcode stands, and says why. */
 static bool take_settings(struct quipu_imc *imc, struct imc_chip_state *c)
 {
-	uint64_t speed = control(imc, c, QUIPU_NEST_SPEED), vector = control(imc, c, QUIPU_NEST_AVAILABLE);
+	uint64_t speed = control(imc, c, QUIPU_NEST_SPEED),
+		 vector = control(imc, c, QUIPU_NEST_AVAILABLE);
 	uint64_t mode = control(imc, c, QUIPU_NEST_MODE);
 	bool keep = false;
 
 	if (speed > MAX_SPEED || mode > 1) {
-		set_control(imc, c, QUIPU_NEST_STATUS, speed > MAX_SPEED ? QUIPU_NEST_BAD_SPEED : QUIPU_NEST_BAD_MODE);
+		set_control(imc, c, QUIPU_NEST_STATUS,
+			    speed > MAX_SPEED ? QUIPU_NEST_BAD_SPEED : QUIPU_NEST_BAD_MODE);
 		c->speed = speed;
 		c->mode = mode;
 		c->running = false;

@@ -86,11 +86,8 @@ int64_t quipu_opal_call(struct quipu_imc *imc, unsigned cpu, uint64_t token, con
 		return QUIPU_OPAL_PARAMETER;
 	imc_sync(imc);
 	switch (token) {
-	case QUIPU_OPAL_CHECK_TOKEN:
-		return implemented(args[0]);
-	case QUIPU_OPAL_IMC_COUNTERS_INIT:
-		return init(imc, args);
-	default:
-		return control(imc, args, token == QUIPU_OPAL_IMC_COUNTERS_START);
+	case QUIPU_OPAL_CHECK_TOKEN: return implemented(args[0]);
+	case QUIPU_OPAL_IMC_COUNTERS_INIT: return init(imc, args);
+	default: return control(imc, args, token == QUIPU_OPAL_IMC_COUNTERS_START);
 	}
 }

@@ -55,7 +55,8 @@ static int room_create(const struct quipu_platform_env *env, void **self)
 		err = r->imc ? imc_driver_new(env, r->imc, &r->tree, &r->driver) : -ENOMEM;
 	}
 	if (err) {
-		quipu_note(env->notes, QUIPU_NOTE_WRONG, "/imc-counters", "the counters cannot be set up: %s", strerror(-err));
+		quipu_note(env->notes, QUIPU_NOTE_WRONG, "/imc-counters",
+			   "the counters cannot be set up: %s", strerror(-err));
 		room_destroy(r);
 		return err;
 	}
@@ -82,13 +83,18 @@ static void room_describe(void *self, quipu_describe_fn *fn, void *arg)
 	struct room *r = self;
 	char line[160];
 
-	fn(arg, 0, "in-memory collection counters (IMC): OPAL, nest microcode, PDBAR and LDBAR engines, trace mode");
-	snprintf(line, sizeof(line), "nest region at offset 0x%x of each chip's HOMER, 0x%x bytes; availability 0x%016" PRIx64,
-		 r->tree.region_offset, r->tree.region_size, r->tree.available);
+	fn(arg, 0,
+	   "in-memory collection counters (IMC): OPAL, nest microcode, PDBAR and LDBAR engines, trace mode");
+	snprintf(
+		line, sizeof(line),
+		"nest region at offset 0x%x of each chip's HOMER, 0x%x bytes; availability 0x%016" PRIx64,
+		r->tree.region_offset, r->tree.region_size, r->tree.available);
 	fn(arg, 1, line);
-	fn(arg, 1, r->tree.exact ? "counters are posted before every read (quipu,imc-exact)"
-				 : "counters are posted every ms; nest groups by their periods");
-	fn(arg, 1, "lines of memory are spread over the eight ports of the program's chip in turn (modelled)");
+	fn(arg, 1,
+	   r->tree.exact ? "counters are posted before every read (quipu,imc-exact)"
+			 : "counters are posted every ms; nest groups by their periods");
+	fn(arg, 1,
+	   "lines of memory are spread over the eight ports of the program's chip in turn (modelled)");
 	imc_driver_describe(r->driver, fn, arg);
 }
 

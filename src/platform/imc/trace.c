@@ -40,16 +40,13 @@ static quipu_signal trigger(const struct imc_source *s)
 	if (!s)
 		return QUIPU_SIGNAL_NONE;
 	switch (s->kind) {
-	case IMC_SIGNAL:
-		return s->signal;
+	case IMC_SIGNAL: return s->signal;
 	case IMC_T32:
 	case IMC_CC:
 	case IMC_TC:
 	case IMC_RC:
-	case IMC_NANY:
-		return QUIPU_SIGNAL_CYCLES;
-	default:
-		return QUIPU_SIGNAL_NONE;
+	case IMC_NANY: return QUIPU_SIGNAL_CYCLES;
+	default: return QUIPU_SIGNAL_NONE;
 	}
 }
 
@@ -70,7 +67,10 @@ static void arm(struct quipu_imc *imc, unsigned cpu)
 	uint64_t scom = imc->core[imc->core_of[cpu]].trace_scom;
 	const struct imc_source *s = sampled(imc, scom);
 	uint64_t period = (UINT64_C(1) << 32) - quipu_ibm_field(scom, 2, 33);
-	struct quipu_deadline d = {.signal = trigger(s), .overflow = QUIPU_OVERFLOW_STEADY, .step = period, .per = 1,
+	struct quipu_deadline d = {.signal = trigger(s),
+				   .overflow = QUIPU_OVERFLOW_STEADY,
+				   .step = period,
+				   .per = 1,
 				   .turn = t->trace_wraps + 1};
 
 	if (s->kind == IMC_T32) {
@@ -139,7 +139,8 @@ static void write_record(struct quipu_imc *imc, unsigned cpu, const struct quipu
 		word[QUIPU_TRACE_CPMC1 + i] = v - t->last_cpmc[i];
 		t->last_cpmc[i] = v;
 	}
-	word[QUIPU_TRACE_CPMC3] = imc_signal(imc, cpu, QUIPU_SIGNAL_INSTRUCTIONS) - t->since_instructions;
+	word[QUIPU_TRACE_CPMC3] =
+		imc_signal(imc, cpu, QUIPU_SIGNAL_INSTRUCTIONS) - t->since_instructions;
 	word[QUIPU_TRACE_CPMC4] = imc_signal(imc, cpu, QUIPU_SIGNAL_CYCLES) - t->since_cycles;
 	word[QUIPU_TRACE_TB2] = tb & QUIPU_TRACE_TB_MASK;
 	at = base + (uint64_t)IMC_RECORD * (t->trace_index % n);
@@ -164,7 +165,8 @@ void quipu_imc_interrupt(struct quipu_imc *imc, const struct quipu_interrupt *ir
 	arm(imc, irq->cpu);
 }
 
-void quipu_imc_trace_counts(const struct quipu_imc *imc, unsigned cpu, struct quipu_imc_trace_count *out)
+void quipu_imc_trace_counts(const struct quipu_imc *imc, unsigned cpu,
+			    struct quipu_imc_trace_count *out)
 {
 	*out = imc->thread[cpu].trace_count;
 }

@@ -50,10 +50,10 @@ struct reader {
 	int err;
 };
 
-#define SAY(r, kind, path, ...)                                                    \
-	do {                                                                       \
-		if ((r)->notes)                                                    \
-			quipu_note((r)->notes, QUIPU_NOTE_##kind, path, __VA_ARGS__); \
+#define SAY(r, kind, path, ...)                                                                    \
+	do {                                                                                       \
+		if ((r)->notes)                                                                    \
+			quipu_note((r)->notes, QUIPU_NOTE_##kind, path, __VA_ARGS__);              \
 	} while (0)
 
 /* A property that is one string, ended inside it; NULL when absent or not so. */
@@ -105,15 +105,16 @@ static uint64_t divisor_of(const char *scale)
 	return *end || errno || !v || v > UINT32_MAX ? 1 : v;
 }
 
-static int add_event(struct reader *r, struct imc_unit *u, int node, const char *prefix, uint32_t base, int unit)
+static int add_event(struct reader *r, struct imc_unit *u, int node, const char *prefix,
+		     uint32_t base, int unit)
 {
 	const char *suffix = text_of(r->fdt, node, "event-name");
 	struct imc_event *e;
 	uint32_t reg;
 
 	if (!suffix || !cell_of(r, node, "reg", &reg)) {
-		SAY(r, WRONG, r->path, "event %s has no %s; left out", fdt_get_name(r->fdt, node, NULL),
-		    suffix ? "reg" : "event-name");
+		SAY(r, WRONG, r->path, "event %s has no %s; left out",
+		    fdt_get_name(r->fdt, node, NULL), suffix ? "reg" : "event-name");
 		return 0;
 	}
 	if (u->nevents == IMC_MAX_EVENTS)
@@ -202,8 +203,11 @@ static void check_offsets(struct reader *r, const struct imc_unit *u)
 			first = i;
 	}
 	if (outside)
-		SAY(r, WRONG, u->path, "%u event%s beyond the counter memory (%s at 0x%" PRIx32 " of 0x%" PRIx32 "); they read 0",
-		    outside, outside == 1 ? " lies" : "s lie", u->events[first].name, u->events[first].config, u->size);
+		SAY(r, WRONG, u->path,
+		    "%u event%s beyond the counter memory (%s at 0x%" PRIx32 " of 0x%" PRIx32
+		    "); they read 0",
+		    outside, outside == 1 ? " lies" : "s lie", u->events[first].name,
+		    u->events[first].config, u->size);
 }
 
 /* Event offsets that contain the unit's own already (the nvlink units of every POWER9 catalog). */
@@ -218,7 +222,8 @@ static void check_added_twice(struct reader *r, const struct imc_unit *u, uint32
 			lowest = u->events[i].config - base;
 	if (lowest && lowest >= base)
 		SAY(r, WRONG, u->path,
-		    "every event's reg (from 0x%" PRIx32 ") is beyond the unit's own 0x%" PRIx32 ", which is added to it: "
+		    "every event's reg (from 0x%" PRIx32 ") is beyond the unit's own 0x%" PRIx32
+		    ", which is added to it: "
 		    "probably added twice; %s reads 0x%" PRIx32,
 		    lowest, base, u->events[0].name, u->events[0].config);
 }
@@ -239,14 +244,14 @@ static void read_events(struct reader *r, struct imc_unit *u, int unit)
 	}
 	if (!cell_of(r, unit, "reg", &base))
 		SAY(r, WRONG, u->path, "reg is missing; taken as 0");
-	fdt_for_each_subnode(child, r->fdt, list)
-		n++;
+	fdt_for_each_subnode(child, r->fdt, list) n++;
 	u->events = calloc(n ? n : 1, sizeof(*u->events));
 	if (!u->events) {
 		r->err = -ENOMEM;
 		return;
 	}
-	fdt_for_each_subnode(child, r->fdt, list) {
+	fdt_for_each_subnode(child, r->fdt, list)
+	{
 		r->err = add_event(r, u, child, prefix, base, unit);
 		if (r->err)
 			return;
@@ -273,8 +278,9 @@ static uint64_t unit_bits(const char *node)
 		const char *name;
 		uint8_t first, n;
 	} rows[] = {
-		{"powerbus", 0, 1}, {"mcs", 1, 8},   {"mba", 9, 8},   {"centaur", 17, 8}, {"xlink", 25, 3}, {"mcd", 28, 2},
-		{"phb", 30, 6},	    {"nx", 36, 1},   {"capp", 37, 2}, {"vas", 39, 1},	  {"int", 40, 1},   {"alink", 41, 4},
+		{"powerbus", 0, 1}, {"mcs", 1, 8},  {"mba", 9, 8},  {"centaur", 17, 8},
+		{"xlink", 25, 3},   {"mcd", 28, 2}, {"phb", 30, 6}, {"nx", 36, 1},
+		{"capp", 37, 2},    {"vas", 39, 1}, {"int", 40, 1}, {"alink", 41, 4},
 		{"nvlink", 45, 6},
 	};
 	static const char *const pairs[] = {"mcs01", "mcs23", "mcs45", "mcs67"};
@@ -285,7 +291,8 @@ static uint64_t unit_bits(const char *node)
 		if (!strcmp(node, pairs[i]))
 			return UINT64_C(3) << (63 - (2 * i + 2));
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
-		if (strlen(rows[i].name) == stem && !strncmp(rows[i].name, node, stem) && number < rows[i].n)
+		if (strlen(rows[i].name) == stem && !strncmp(rows[i].name, node, stem) &&
+		    number < rows[i].n)
 			return bits_one(63 - (rows[i].first + (unsigned)number));
 	return 0;
 }
@@ -300,7 +307,8 @@ static const char *taken_away(const struct imc_tree *t, const struct imc_unit *u
 {
 	uint64_t bits = unit_bits(u->node);
 
-	if (u->type == IMC_TRACE && (t->pvr >> 16) == 0x4e && ((t->pvr >> 8 & 0xf) != 2 || (t->pvr & 0xf) < 2))
+	if (u->type == IMC_TRACE && (t->pvr >> 16) == 0x4e &&
+	    ((t->pvr >> 8 & 0xf) != 2 || (t->pvr & 0xf) < 2))
 		return "this processor revision has no trace mode (from DD2.2 on)";
 	if (u->type != IMC_NEST)
 		return NULL;
@@ -327,8 +335,11 @@ static void read_chips(struct reader *r, struct imc_unit *u, int node, bool firm
 			u->chip[i] = (struct imc_chip){chips[i], imc_homer(i) + offset};
 		return;
 	}
-	for (unsigned i = 0; id && base && i < IMC_MAX_CHIPS && 4 * (int)i + 4 <= ids && 8 * (int)i + 8 <= bases; i++)
-		u->chip[u->nchips++] = (struct imc_chip){bits_be32(id + 4 * i), bits_be64(base + 8 * i) + offset};
+	for (unsigned i = 0;
+	     id && base && i < IMC_MAX_CHIPS && 4 * (int)i + 4 <= ids && 8 * (int)i + 8 <= bases;
+	     i++)
+		u->chip[u->nchips++] =
+			(struct imc_chip){bits_be32(id + 4 * i), bits_be64(base + 8 * i) + offset};
 }
 
 static bool known_type(uint32_t type)
@@ -349,8 +360,10 @@ static bool read_unit(struct reader *r, struct imc_unit *u, int node, bool firmw
 	if (!printable(u->node))
 		return false;
 	if (!cell_of(r, node, "type", &type) || !known_type(type)) {
-		SAY(r, WRONG, u->path, "type is %s; the unit is left out", fdt_getprop(r->fdt, node, "type", NULL) ? "none of "
-		    "0x10, 0x4, 0x1, 0x2" : "missing");
+		SAY(r, WRONG, u->path, "type is %s; the unit is left out",
+		    fdt_getprop(r->fdt, node, "type", NULL) ? "none of "
+							      "0x10, 0x4, 0x1, 0x2"
+							    : "missing");
 		return false;
 	}
 	u->type = type;
@@ -367,7 +380,8 @@ static bool read_unit(struct reader *r, struct imc_unit *u, int node, bool firmw
 	if (u->nest)
 		read_chips(r, u, node, firmware && type == IMC_NEST);
 	if ((u->nest && !u->nchips) || (type == IMC_NEST && !u->nest)) {
-		SAY(r, WRONG, u->path, "a nest unit without %s; left out", u->nest ? "chip-id or base-addr" : "offset");
+		SAY(r, WRONG, u->path, "a nest unit without %s; left out",
+		    u->nest ? "chip-id or base-addr" : "offset");
 		return false;
 	}
 	if (has_unit(r->tree, u->node)) {
@@ -386,7 +400,8 @@ static void take_region(struct reader *r, const struct imc_unit *u, int node)
 		return;
 	cell_of(r, node, "offset", &t->region_offset);
 	t->region_size = u->size;
-	if (!cell_of(r, node, "cb_offset", &t->control_offset) || t->control_offset > u->size - 0x400)
+	if (!cell_of(r, node, "cb_offset", &t->control_offset) ||
+	    t->control_offset > u->size - 0x400)
 		t->control_offset = u->size - 0x400;
 }
 
@@ -396,7 +411,8 @@ static void read_machine(struct reader *r)
 	int top = quipu_machine_find(r->m, TOP_COMPATIBLE), len;
 	const char *names;
 
-	t->pvr = (uint32_t)quipu_machine_number(r->m, r->m->cpus[0].offset, "cpu-version", 0x004e1202);
+	t->pvr = (uint32_t)quipu_machine_number(r->m, r->m->cpus[0].offset, "cpu-version",
+						0x004e1202);
 	t->available = IMC_AVAILABLE;
 	if (top < 0)
 		return;
@@ -407,7 +423,8 @@ static void read_machine(struct reader *r)
 	t->document_names = names && !strcmp(names, "document");
 }
 
-int imc_tree_read(const struct quipu_machine *m, bool firmware, struct quipu_notes *notes, struct imc_tree *t)
+int imc_tree_read(const struct quipu_machine *m, bool firmware, struct quipu_notes *notes,
+		  struct imc_tree *t)
 {
 	struct reader r = {.m = m, .fdt = m->fdt, .notes = notes, .tree = t};
 
@@ -416,13 +433,15 @@ int imc_tree_read(const struct quipu_machine *m, bool firmware, struct quipu_not
 	if (!t->units)
 		return -ENOMEM;
 	read_machine(&r);
-	for (int node = fdt_node_offset_by_compatible(r.fdt, -1, UNIT_COMPATIBLE); node >= 0 && !r.err;
+	for (int node = fdt_node_offset_by_compatible(r.fdt, -1, UNIT_COMPATIBLE);
+	     node >= 0 && !r.err;
 	     node = fdt_node_offset_by_compatible(r.fdt, node, UNIT_COMPATIBLE)) {
 		struct imc_unit *u = &t->units[t->nunits];
 		char path[256];
 
 		if (t->nunits == IMC_MAX_UNITS) {
-			SAY(&r, WRONG, "/", "more than %u units; the rest is left out", IMC_MAX_UNITS);
+			SAY(&r, WRONG, "/", "more than %u units; the rest is left out",
+			    IMC_MAX_UNITS);
 			break;
 		}
 		memset(u, 0, sizeof(*u));

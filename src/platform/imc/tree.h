@@ -19,8 +19,8 @@
 enum imc_type { IMC_THREAD = 0x1, IMC_TRACE = 0x2, IMC_CORE = 0x4, IMC_NEST = 0x10 };
 
 struct imc_event {
-	char *name;	     /* prefix + event-name */
-	char *file;	     /* "event=0x28" */
+	char *name;			 /* prefix + event-name */
+	char *file;			 /* "event=0x28" */
 	const char *scale, *unit, *desc; /* in the tree's memory; NULL: none */
 	uint32_t config;
 	uint64_t divisor;
@@ -49,10 +49,10 @@ struct imc_tree {
 	struct imc_unit *units;
 	unsigned nunits;
 	uint32_t region_offset, region_size, control_offset;
-	uint64_t available; /* the vector */
-	bool exact;	    /* quipu,imc-exact */
+	uint64_t available;  /* the vector */
+	bool exact;	     /* quipu,imc-exact */
 	bool document_names; /* quipu,imc-names = "document": directories without _imc */
-	bool nest_down;	    /* a chip's microcode is not there */
+	bool nest_down;	     /* a chip's microcode is not there */
 	uint32_t pvr;
 };
 
@@ -67,7 +67,8 @@ unsigned imc_chips(const struct quipu_machine *m, uint32_t *ids);
  * imc_tree_read - what node imc-counters says. @firmware: first do what the firmware does to it (sheet 1.6). Nothing in
  * a tree is fatal: what is wrong is noted (@notes may be NULL) and left out. 0, -ENOMEM.
  */
-int imc_tree_read(const struct quipu_machine *m, bool firmware, struct quipu_notes *notes, struct imc_tree *);
+int imc_tree_read(const struct quipu_machine *m, bool firmware, struct quipu_notes *notes,
+		  struct imc_tree *);
 void imc_tree_free(struct imc_tree *);
 
 #endif

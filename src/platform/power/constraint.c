@@ -54,7 +54,8 @@ static int programmable(uint64_t code, struct constraint *c)
 static int constraint_of(uint64_t code, struct constraint *c)
 {
 	unsigned pmc = (unsigned)bits_get(code, POWER_PMC);
-	uint64_t ebb = bits_get(code, POWER_EBB), bhrb = bits_get(code, POWER_BHRB), plain = code & bits_mask(60);
+	uint64_t ebb = bits_get(code, POWER_EBB), bhrb = bits_get(code, POWER_BHRB),
+		 plain = code & bits_mask(60);
 
 	memset(c, 0, sizeof(*c));
 	if ((code & ~POWER_VALID) || pmc > POWER_PMCS)
@@ -80,7 +81,8 @@ static bool join(struct constraint *sum, const struct constraint *c, uint64_t gr
 {
 	uint64_t nv = (sum->value | c->value) + (sum->value & c->value & ADD_FIELDS);
 
-	if ((((nv + TEST_ADDER) ^ sum->value) & sum->mask & ~group) || (((nv + TEST_ADDER) ^ c->value) & c->mask & ~group))
+	if ((((nv + TEST_ADDER) ^ sum->value) & sum->mask & ~group) ||
+	    (((nv + TEST_ADDER) ^ c->value) & c->mask & ~group))
 		return false;
 	sum->value = nv;
 	sum->mask |= c->mask;
@@ -90,7 +92,8 @@ static bool join(struct constraint *sum, const struct constraint *c, uint64_t gr
 unsigned power_alternatives(uint64_t code, bool task, uint64_t out[8])
 {
 	static const uint64_t pairs[][2] = {
-		{0x20036, 0x40036}, {0x200f2, 0x300f2}, {0x200f4, 0x600f4}, {0x3e054, 0x400f0}, {0x400fa, 0x500fa},
+		{0x20036, 0x40036}, {0x200f2, 0x300f2}, {0x200f4, 0x600f4},
+		{0x3e054, 0x400f0}, {0x400fa, 0x500fa},
 	};
 	static const uint64_t run[][2] = {{0x1e, RUN_CYC}, {0x2, RUN_INST}};
 	unsigned n = 0, first;
@@ -183,7 +186,8 @@ static int assign(const uint64_t *code, unsigned n, unsigned *pmc)
 
 static uint64_t mmcr1_of(uint64_t code, unsigned p)
 {
-	uint64_t v = bits_get(code, POWER_UNIT) << (60 - 4 * (p - 1)) | bits_get(code, POWER_COMBINE) << (38 - 2 * (p - 1)) |
+	uint64_t v = bits_get(code, POWER_UNIT) << (60 - 4 * (p - 1)) |
+		     bits_get(code, POWER_COMBINE) << (38 - 2 * (p - 1)) |
 		     bits_get(code, POWER_PMCXSEL) << (24 - 8 * (p - 1));
 	uint64_t unit = bits_get(code, POWER_UNIT);
 
@@ -204,8 +208,10 @@ static void add_mmcra(uint64_t code, uint64_t *mmcra)
 	if (bits_get(code, POWER_MARK))
 		*mmcra |= 1 | (sample & 3) << 1 | (sample >> 2) << 4;
 	if (bits_get(code, POWER_THRESH_SEL))
-		*mmcra |= bits_get(code, POWER_THRESH_START) << 12 | bits_get(code, POWER_THRESH_STOP) << 8 |
-			  bits_get(code, POWER_THRESH_SEL) << 16 | bits_get(code, POWER_THRESH_CMP) << 45;
+		*mmcra |= bits_get(code, POWER_THRESH_START) << 12 |
+			  bits_get(code, POWER_THRESH_STOP) << 8 |
+			  bits_get(code, POWER_THRESH_SEL) << 16 |
+			  bits_get(code, POWER_THRESH_CMP) << 45;
 }
 
 int power_compute(const uint64_t *code, const uint64_t *freeze, unsigned n, struct power_values *v)
@@ -225,6 +231,7 @@ int power_compute(const uint64_t *code, const uint64_t *freeze, unsigned n, stru
 		}
 		v->mmcr2 |= freeze[i] >> 9 * (p - 1);
 	}
-	v->mmcr0 = (used & 1u << 1 ? 0x8000 : 0) | (used & ~3u ? 0x4000 : 0) | (used & (1u << 5 | 1u << 6) ? 0 : 0x10);
+	v->mmcr0 = (used & 1u << 1 ? 0x8000 : 0) | (used & ~3u ? 0x4000 : 0) |
+		   (used & (1u << 5 | 1u << 6) ? 0 : 0x10);
 	return 0;
 }

@@ -52,13 +52,15 @@ struct power_driver {
 
 /* ---- registers ---- */
 
-static void trace(const struct power_driver *d, const char *what, unsigned cpu, unsigned spr, uint64_t value)
+static void trace(const struct power_driver *d, const char *what, unsigned cpu, unsigned spr,
+		  uint64_t value)
 {
 	char line[96];
 
 	if (!d->trace)
 		return;
-	snprintf(line, sizeof(line), "cpu %u: %s %u %s 0x%" PRIx64, cpu, what, spr, what[1] == 't' ? "<-" : "=", value);
+	snprintf(line, sizeof(line), "cpu %u: %s %u %s 0x%" PRIx64, cpu, what, spr,
+		 what[1] == 't' ? "<-" : "=", value);
 	d->trace(d->trace_arg, line);
 }
 
@@ -106,11 +108,16 @@ static int code_of(struct power_driver *d, const struct quipu_attr *attr, uint64
 	else if (attr->type != PERF_TYPE_RAW)
 		return -ENOENT;
 	if (err) {
-		quipu_core_reason(d->core, "the POWER9 core PMU has no such event; `quipu list` shows those it has");
+		quipu_core_reason(
+			d->core,
+			"the POWER9 core PMU has no such event; `quipu list` shows those it has");
 		return err;
 	}
 	if (attr->type != PERF_TYPE_HARDWARE && power_blacklisted(d->pvr, *code)) {
-		quipu_core_reason(d->core, "event 0x%" PRIx64 " counts wrongly on this revision (PVR 0x%08x)", *code, d->pvr);
+		quipu_core_reason(d->core,
+				  "event 0x%" PRIx64
+				  " counts wrongly on this revision (PVR 0x%08x)",
+				  *code, d->pvr);
 		return -EINVAL;
 	}
 	return 0;
@@ -125,12 +132,14 @@ static bool reserved_values(uint64_t config)
 	for (size_t i = 0; i < sizeof(modes); i++)
 		if (mode == modes[i])
 			return true;
-	return (mode & 3) == 3 || bits_get(config, POWER_THRESH_START) == 15 || bits_get(config, POWER_THRESH_STOP) == 15;
+	return (mode & 3) == 3 || bits_get(config, POWER_THRESH_START) == 15 ||
+	       bits_get(config, POWER_THRESH_STOP) == 15;
 }
 
 static uint64_t freeze_of(uint64_t flags)
 {
-	return (flags & QUIPU_ATTR_EXCLUDE_USER ? POWER_FCP : 0) | (flags & QUIPU_ATTR_EXCLUDE_KERNEL ? POWER_FCH : 0) |
+	return (flags & QUIPU_ATTR_EXCLUDE_USER ? POWER_FCP : 0) |
+	       (flags & QUIPU_ATTR_EXCLUDE_KERNEL ? POWER_FCH : 0) |
 	       (flags & QUIPU_ATTR_EXCLUDE_IDLE ? POWER_FCWAIT : 0);
 }
 
@@ -143,10 +152,12 @@ static int check_group(struct power_driver *d, struct quipu_event *e, uint64_t *
 	unsigned n = 0;
 
 	for (unsigned i = 0; leader != e && (member = quipu_event_member(leader, i)); i++) {
-		if (member == e || quipu_event_pmu(member) != &d->pmu || quipu_event_state(member) == -1)
+		if (member == e || quipu_event_pmu(member) != &d->pmu ||
+		    quipu_event_state(member) == -1)
 			continue;
 		if (n == GROUP_LIMIT) {
-			quipu_core_reason(d->core, "a group has room for %u events of the core PMU", GROUP_LIMIT);
+			quipu_core_reason(d->core, "a group has room for %u events of the core PMU",
+					  GROUP_LIMIT);
 			return -EINVAL;
 		}
 		codes[n] = quipu_event_hw(member)->config;
@@ -155,9 +166,11 @@ static int check_group(struct power_driver *d, struct quipu_event *e, uint64_t *
 	codes[n] = *code;
 	task[n] = quipu_event_task(e) != NULL;
 	if (power_fit(codes, task, n + 1)) {
-		quipu_core_reason(d->core, n ? "with the other events of its group it does not fit the counters: several want the same one; "
-						"count them apart"
-					     : "no counter can count this code (constraints of POWER9's event codes)");
+		quipu_core_reason(
+			d->core,
+			n ? "with the other events of its group it does not fit the counters: several want the same one; "
+			    "count them apart"
+			  : "no counter can count this code (constraints of POWER9's event codes)");
 		return -EINVAL;
 	}
 	*code = codes[n];
@@ -171,10 +184,14 @@ static int check_model(struct power_driver *d, uint64_t code)
 
 	if (!x) {
 		if (d->zero) {
-			quipu_core_reason(d->core, "event 0x%" PRIx64 " is not modelled: reads 0", code);
+			quipu_core_reason(d->core, "event 0x%" PRIx64 " is not modelled: reads 0",
+					  code);
 			return 0;
 		}
-		quipu_core_reason(d->core, "event 0x%" PRIx64 " is not modelled; no number is better than a false 0", code);
+		quipu_core_reason(d->core,
+				  "event 0x%" PRIx64
+				  " is not modelled; no number is better than a false 0",
+				  code);
 		return -EOPNOTSUPP;
 	}
 	if (x->signal != QUIPU_SIGNAL_NONE && !d->signals->ops->has(d->signals, x->signal)) {
@@ -195,7 +212,8 @@ static int power_init(struct quipu_pmu *pmu, struct quipu_event *e)
 	if (err)
 		return err;
 	if (attr->type == PERF_TYPE_RAW && reserved_values(attr->config)) {
-		quipu_core_reason(d->core, "config 0x%" PRIx64 " has reserved sampling or threshold values",
+		quipu_core_reason(d->core,
+				  "config 0x%" PRIx64 " has reserved sampling or threshold values",
 				  (uint64_t)attr->config);
 		return -EINVAL;
 	}
@@ -203,7 +221,9 @@ static int power_init(struct quipu_pmu *pmu, struct quipu_event *e)
 	if (err)
 		return err;
 	if (attr->sample_type & PERF_SAMPLE_BRANCH_STACK) {
-		quipu_core_reason(d->core, "this model has no branch history buffer; use call graphs (-g) instead of -b");
+		quipu_core_reason(
+			d->core,
+			"this model has no branch history buffer; use call graphs (-g) instead of -b");
 		return -EOPNOTSUPP;
 	}
 	if (bits_get(code, POWER_EBB)) {
@@ -222,7 +242,9 @@ static int power_init(struct quipu_pmu *pmu, struct quipu_event *e)
 		hw->reload.period_left = (int64_t)MAX_PERIOD;
 	}
 	if (attr->flags & QUIPU_ATTR_EXCLUDE_USER)
-		quipu_core_reason(d->core, "counts 0: a program under a user-mode engine has no kernel activity; drop :k");
+		quipu_core_reason(
+			d->core,
+			"counts 0: a program under a user-mode engine has no kernel activity; drop :k");
 	return 0;
 }
 
@@ -231,7 +253,8 @@ static int power_init(struct quipu_pmu *pmu, struct quipu_event *e)
 static void update(struct power_driver *d, unsigned cpu, struct quipu_event *e)
 {
 	struct quipu_hw_event *hw = quipu_event_hw(e);
-	uint64_t now = mfspr(d, cpu, pmc_spr(hw->idx)), delta = (now - hw->prev_count) & bits_mask(32);
+	uint64_t now = mfspr(d, cpu, pmc_spr(hw->idx)),
+		 delta = (now - hw->prev_count) & bits_mask(32);
 
 	/* Speculation can be rolled back: a counter that lost a little has not wrapped. */
 	if (hw->prev_count > now && hw->prev_count - now < ROLL_BACK)
@@ -356,7 +379,8 @@ static void power_disable(struct quipu_pmu *pmu, unsigned cpu)
 }
 
 /* Give each event its counter: those that move are read first. */
-static void place(struct power_driver *d, unsigned cpu, struct driver_cpu *c, const struct power_values *v)
+static void place(struct power_driver *d, unsigned cpu, struct driver_cpu *c,
+		  const struct power_values *v)
 {
 	for (unsigned i = 0; i < c->n; i++) {
 		struct quipu_hw_event *hw = quipu_event_hw(c->event[i]);
@@ -455,13 +479,16 @@ static quipu_signal power_signal(const struct quipu_event *e, bool *filtered)
 
 	*filtered = quipu_event_attr(e)->flags & QUIPU_ATTR_EXCLUDE_USER;
 	if (x && bits_get(code, POWER_MARK))
-		return eligible == 5 ? QUIPU_SIGNAL_LOADS : eligible == 7 ? QUIPU_SIGNAL_STORES : x->signal;
+		return eligible == 5   ? QUIPU_SIGNAL_LOADS
+		       : eligible == 7 ? QUIPU_SIGNAL_STORES
+				       : x->signal;
 	return x ? x->signal : QUIPU_SIGNAL_NONE;
 }
 
 /* ---- the interrupt ---- */
 
-static void serve(struct power_driver *d, unsigned cpu, struct quipu_event *e, const struct quipu_interrupt *irq)
+static void serve(struct power_driver *d, unsigned cpu, struct quipu_event *e,
+		  const struct quipu_interrupt *irq)
 {
 	struct quipu_hw_event *hw = quipu_event_hw(e);
 	struct quipu_sample sample = {.cpumode = PERF_RECORD_MISC_USER};
@@ -519,11 +546,20 @@ uint64_t power_driver_pmis(const struct power_driver *d, unsigned cpu)
 /* ---- sysfs, life ---- */
 
 static const struct quipu_pmu_format formats[] = {
-	{"event", "config:0-51"},	 {"pmcxsel", "config:0-7"},	  {"mark", "config:8"},
-	{"combine", "config:10-11"},	 {"unit", "config:12-15"},	  {"pmc", "config:16-19"},
-	{"cache_sel", "config:20-23"},	 {"sample_mode", "config:24-28"}, {"thresh_sel", "config:29-31"},
-	{"thresh_stop", "config:32-35"}, {"thresh_start", "config:36-39"}, {"thresh_cmp", "config:40-49"},
-	{"sdar_mode", "config:50-51"},	 {NULL, NULL},
+	{"event", "config:0-51"},
+	{"pmcxsel", "config:0-7"},
+	{"mark", "config:8"},
+	{"combine", "config:10-11"},
+	{"unit", "config:12-15"},
+	{"pmc", "config:16-19"},
+	{"cache_sel", "config:20-23"},
+	{"sample_mode", "config:24-28"},
+	{"thresh_sel", "config:29-31"},
+	{"thresh_stop", "config:32-35"},
+	{"thresh_start", "config:36-39"},
+	{"thresh_cmp", "config:40-49"},
+	{"sdar_mode", "config:50-51"},
+	{NULL, NULL},
 };
 
 static const struct quipu_pmu_file files[] = {{"caps/pmu_name", "POWER9"}, {NULL, NULL}};
@@ -592,7 +628,8 @@ static void describe_pmu(struct power_driver *d)
 	};
 }
 
-int power_driver_new(const struct quipu_platform_env *env, struct power_pmu *hardware, struct power_driver **out)
+int power_driver_new(const struct quipu_platform_env *env, struct power_pmu *hardware,
+		     struct power_driver **out)
 {
 	struct power_driver *d = calloc(1, sizeof(*d));
 	int node = quipu_machine_find(env->machine, "quipu,power9-pmu"), err = -ENOMEM;
@@ -605,8 +642,10 @@ int power_driver_new(const struct quipu_platform_env *env, struct power_pmu *har
 	d->ncpus = env->machine->ncpus;
 	d->trace = env->trace;
 	d->trace_arg = env->trace_arg;
-	d->pvr = (uint32_t)quipu_machine_number(env->machine, env->machine->cpus[0].offset, "cpu-version", 0x004e1202);
-	d->zero = node >= 0 && quipu_machine_has_string(env->machine, node, "quipu,unknown-events", "zero");
+	d->pvr = (uint32_t)quipu_machine_number(env->machine, env->machine->cpus[0].offset,
+						"cpu-version", 0x004e1202);
+	d->zero = node >= 0 &&
+		  quipu_machine_has_string(env->machine, node, "quipu,unknown-events", "zero");
 	d->cpus = calloc(d->ncpus, sizeof(*d->cpus));
 	if (d->cpus)
 		err = make_list(d);
@@ -637,14 +676,19 @@ void power_driver_describe(const struct power_driver *d, quipu_describe_fn *fn, 
 {
 	char line[160];
 
-	snprintf(line, sizeof(line), "core PMU \"cpu\" (type 4), PVR 0x%08x: four programmable counters, PMC5 instructions, PMC6 cycles",
-		 d->pvr);
+	snprintf(
+		line, sizeof(line),
+		"core PMU \"cpu\" (type 4), PVR 0x%08x: four programmable counters, PMC5 instructions, PMC6 cycles",
+		d->pvr);
 	fn(arg, 0, line);
-	fn(arg, 1, "32-bit counters; sampling by interrupt, without skid; an unknown code is refused");
+	fn(arg, 1,
+	   "32-bit counters; sampling by interrupt, without skid; an unknown code is refused");
 	for (unsigned cpu = 0; cpu < d->ncpus; cpu++) {
 		if (!d->cpus[cpu].pmis)
 			continue;
-		snprintf(line, sizeof(line), "CPU %u: %" PRIu64 " performance monitoring interrupts", cpu, d->cpus[cpu].pmis);
+		snprintf(line, sizeof(line),
+			 "CPU %u: %" PRIu64 " performance monitoring interrupts", cpu,
+			 d->cpus[cpu].pmis);
 		fn(arg, 1, line);
 	}
 }

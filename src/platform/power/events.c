@@ -16,8 +16,14 @@
 
 #define OF(class) QUIPU_CLASS_BIT(QUIPU_INSN_##class)
 #define S(name)	  QUIPU_SIGNAL_##name
-#define ROW(name, code, signal, desc) {name, 0x##code, signal, false, desc}
-#define ZERO(name, code, desc)	      {name, 0x##code, QUIPU_SIGNAL_NONE, true, desc}
+#define ROW(name, code, signal, desc)                                                              \
+	{                                                                                          \
+		name, 0x##code, signal, false, desc                                                \
+	}
+#define ZERO(name, code, desc)                                                                     \
+	{                                                                                          \
+		name, 0x##code, QUIPU_SIGNAL_NONE, true, desc                                      \
+	}
 
 const struct power_event power_events[] = {
 	ROW("PM_INST_CMPL", 2, S(INSTRUCTIONS), "instructions completed"),
@@ -26,35 +32,43 @@ const struct power_event power_events[] = {
 	ROW("PM_CYC", 1e, S(CYCLES), "cycles"),
 	ROW("PM_RUN_CYC", 600f4, S(CYCLES), "cycles while a task runs"),
 	ROW("PM_RUN_CYC", 200f4, S(CYCLES), "cycles while a task runs"),
-	ROW("PM_INST_DISP", 200f2, S(INSTRUCTIONS), "instructions dispatched: nothing is speculated here"),
-	ROW("PM_INST_DISP", 300f2, S(INSTRUCTIONS), "instructions dispatched: nothing is speculated here"),
+	ROW("PM_INST_DISP", 200f2, S(INSTRUCTIONS),
+	    "instructions dispatched: nothing is speculated here"),
+	ROW("PM_INST_DISP", 300f2, S(INSTRUCTIONS),
+	    "instructions dispatched: nothing is speculated here"),
 	ROW("PM_BR_CMPL", 4d05e, S(BRANCHES), "branches completed"),
 	ROW("PM_BR_TAKEN_CMPL", 200fa, S(BRANCHES_TAKEN), "taken branches"),
-	ROW("PM_BR_UNCOND", 40a0, QUIPU_SIGNAL_OF(OF(JUMP) | OF(CALL)), "unconditional direct branches"),
-	ROW("PM_BR_PRED_CCACHE", 40a4, QUIPU_SIGNAL_OF(OF(IJUMP) | OF(ICALL)), "branches to the count register"),
+	ROW("PM_BR_UNCOND", 40a0, QUIPU_SIGNAL_OF(OF(JUMP) | OF(CALL)),
+	    "unconditional direct branches"),
+	ROW("PM_BR_PRED_CCACHE", 40a4, QUIPU_SIGNAL_OF(OF(IJUMP) | OF(ICALL)),
+	    "branches to the count register"),
 	ROW("PM_BR_PRED_LSTACK", 40a8, S(RETURNS), "returns"),
 	ROW("PM_BR_MPRED_CMPL", 400f6, S(BRANCH_MISSES), "mispredicted branches"),
 	ROW("PM_FLUSH_MPRED", 50a4, S(BRANCH_MISSES), "flushes by mispredicted branches"),
 	ROW("PM_BR_MPRED_LSTACK", 48ac, S(RETURN_MISSES), "mispredicted returns"),
 	ROW("PM_LD_CMPL", 4003e, S(LOADS), "loads completed"),
-	ROW("PM_LD_REF_L1", 100fc, S(LOADS), "loads that looked into L1 (not last-level references)"),
+	ROW("PM_LD_REF_L1", 100fc, S(LOADS),
+	    "loads that looked into L1 (not last-level references)"),
 	ROW("PM_ST_CMPL", 200f0, S(STORES), "stores completed"),
 	ROW("PM_ST_FIN", 20016, S(STORES), "stores finished"),
 	ROW("PM_LD_MISS_L1_FIN", 2c04e, S(L1D_READ_MISSES), "loads that missed L1"),
 	ROW("PM_LD_MISS_L1", 3e054, S(L1D_READ_MISSES), "loads that missed L1"),
 	ROW("PM_LD_MISS_L1", 400f0, S(L1D_READ_MISSES), "loads that missed L1"),
 	ROW("PM_ST_MISS_L1", 300f0, S(L1D_WRITE_MISSES), "stores that missed L1"),
-	ROW("PM_L1_DCACHE_RELOAD_VALID", 300f6, S(L1D_READ_MISSES), "lines brought into L1 for loads"),
+	ROW("PM_L1_DCACHE_RELOAD_VALID", 300f6, S(L1D_READ_MISSES),
+	    "lines brought into L1 for loads"),
 	ROW("PM_L1_ICACHE_MISS", 200fd, S(L1I_MISSES), "instruction fetches that missed L1"),
 	ROW("PM_L1_DEMAND_WRITE", 408c, S(L1I_MISSES), "lines brought into the instruction cache"),
 	ROW("PM_ITLB_MISS", 400fc, S(ITLB_MISSES), "instruction translation misses"),
 	ROW("PM_CMPLU_STALL", 1e054, S(STALL_BACKEND), "cycles stalled with work in flight"),
-	ROW("PM_ICT_NOSLOT_CYC", 100f8, S(STALL_FRONTEND), "cycles with nothing to complete: mispredictions, fetch misses"),
+	ROW("PM_ICT_NOSLOT_CYC", 100f8, S(STALL_FRONTEND),
+	    "cycles with nothing to complete: mispredictions, fetch misses"),
 	ROW("PM_HV_CYC", 2000a, S(CYCLES), "cycles with MSR[HV] set: on bare metal all"),
 	ROW("PM_LARX_FIN", 3c058, QUIPU_SIGNAL_OF(OF(LR)), "load-and-reserve instructions"),
 	ROW("PM_STCX_FIN", 2e014, QUIPU_SIGNAL_OF(OF(SC)), "store-conditional instructions"),
 	/* loads or stores alone where MMCRA makes them eligible: hardware.c */
-	ROW("PM_MRK_INST_CMPL", 400e0, S(INSTRUCTIONS), "marked instructions: all that are eligible"),
+	ROW("PM_MRK_INST_CMPL", 400e0, S(INSTRUCTIONS),
+	    "marked instructions: all that are eligible"),
 	ZERO("PM_L1_PREF", 20054, "L1 prefetches: there is no prefetcher"),
 	ZERO("PM_IC_PREF_WRITE", 488c, "instruction prefetches: there is no prefetcher"),
 	ZERO("PM_L3_PREF_ALL", 4e052, "L3 prefetches: there is no prefetcher"),
@@ -64,17 +78,35 @@ const struct power_event power_events[] = {
 };
 
 const struct power_file power_files[] = {
-	{"cpu-cycles", 0x1e}, {"instructions", 0x2}, {"cache-references", 0x100fc}, {"cache-misses", 0x2c04e},
-	{"branch-instructions", 0x4d05e}, {"branch-misses", 0x400f6}, {"stalled-cycles-frontend", 0x100f8},
-	{"stalled-cycles-backend", 0x1e054}, {"mem-loads", UINT64_C(0x34340401e0)},
-	{"mem-stores", UINT64_C(0x343c0401e0)}, {"L1-dcache-load-misses", 0x2c04e}, {"L1-dcache-loads", 0x100fc},
-	{"L1-dcache-prefetches", 0x20054}, {"L1-dcache-store-misses", 0x300f0}, {"L1-icache-load-misses", 0x200fd},
-	{"L1-icache-loads", 0x4080}, {"L1-icache-prefetches", 0x488c}, {"LLC-load-misses", 0x300fe},
-	{"LLC-loads", 0x4c042}, {"LLC-prefetches", 0x4e052}, {"branch-load-misses", 0x400f6}, {"branch-loads", 0x4d05e},
-	{"dTLB-load-misses", 0x300fc}, {"iTLB-load-misses", 0x400fc}, {NULL, 0},
+	{"cpu-cycles", 0x1e},
+	{"instructions", 0x2},
+	{"cache-references", 0x100fc},
+	{"cache-misses", 0x2c04e},
+	{"branch-instructions", 0x4d05e},
+	{"branch-misses", 0x400f6},
+	{"stalled-cycles-frontend", 0x100f8},
+	{"stalled-cycles-backend", 0x1e054},
+	{"mem-loads", UINT64_C(0x34340401e0)},
+	{"mem-stores", UINT64_C(0x343c0401e0)},
+	{"L1-dcache-load-misses", 0x2c04e},
+	{"L1-dcache-loads", 0x100fc},
+	{"L1-dcache-prefetches", 0x20054},
+	{"L1-dcache-store-misses", 0x300f0},
+	{"L1-icache-load-misses", 0x200fd},
+	{"L1-icache-loads", 0x4080},
+	{"L1-icache-prefetches", 0x488c},
+	{"LLC-load-misses", 0x300fe},
+	{"LLC-loads", 0x4c042},
+	{"LLC-prefetches", 0x4e052},
+	{"branch-load-misses", 0x400f6},
+	{"branch-loads", 0x4d05e},
+	{"dTLB-load-misses", 0x300fc},
+	{"iTLB-load-misses", 0x400fc},
+	{NULL, 0},
 };
 
-const struct power_event *power_event_by_selection(unsigned pmc, unsigned unit, unsigned combine, unsigned pmcxsel)
+const struct power_event *power_event_by_selection(unsigned pmc, unsigned unit, unsigned combine,
+						   unsigned pmcxsel)
 {
 	uint64_t key = pmcxsel | combine << 10 | unit << 12;
 
@@ -99,7 +131,8 @@ const struct power_event *power_event_by_code(uint64_t code)
 
 int power_hardware_code(uint64_t config, uint64_t *code)
 {
-	static const uint64_t codes[] = {0x1e, 0x2, 0x100fc, 0x2c04e, 0x4d05e, 0x400f6, 0, 0x100f8, 0x1e054};
+	static const uint64_t codes[] = {0x1e,	  0x2, 0x100fc, 0x2c04e, 0x4d05e,
+					 0x400f6, 0,   0x100f8, 0x1e054};
 
 	if (config >= sizeof(codes) / sizeof(codes[0]) || !codes[config])
 		return -EOPNOTSUPP;
@@ -132,10 +165,11 @@ int power_cache_code(uint64_t config, uint64_t *code)
 
 bool power_blacklisted(uint32_t pvr, uint64_t code)
 {
-	static const uint32_t dd21[] = {0x10134, 0x1f056, 0x100f4, 0x20112, 0x2d024, 0x3405e, 0x3e15c, 0x3f056, 0x3006c,
-					0x4e014, 0x4003c, 0};
-	static const uint32_t dd22[] = {0x1c058, 0x1c05a, 0x1c05c, 0x1d15c, 0x2c056, 0x2c05a, 0x2d152, 0x2d156, 0x2d15e,
-					0x3c056, 0x3d152, 0x3d156, 0x4003c, 0x4c056, 0x4c05a, 0x4c15e, 0};
+	static const uint32_t dd21[] = {0x10134, 0x1f056, 0x100f4, 0x20112, 0x2d024, 0x3405e,
+					0x3e15c, 0x3f056, 0x3006c, 0x4e014, 0x4003c, 0};
+	static const uint32_t dd22[] = {0x1c058, 0x1c05a, 0x1c05c, 0x1d15c, 0x2c056, 0x2c05a,
+					0x2d152, 0x2d156, 0x2d15e, 0x3c056, 0x3d152, 0x3d156,
+					0x4003c, 0x4c056, 0x4c05a, 0x4c15e, 0};
 	const uint32_t *list = NULL;
 
 	if (!(pvr & 0x2000) && (pvr >> 8 & 0xf) == 2)

@@ -10,23 +10,23 @@
 #include <quipu/signal.h>
 
 /* Fields of an event code (sheet section 2), as highest and lowest bit. */
-#define POWER_PMCXSEL	  7, 0
-#define POWER_MARK	  8, 8
-#define POWER_COMBINE	  11, 10
-#define POWER_UNIT	  15, 12
-#define POWER_PMC	  19, 16
-#define POWER_CACHE_SEL	  23, 20
-#define POWER_SAMPLE	  28, 24
-#define POWER_THRESH	  49, 29 /* select, stop, start, compare */
-#define POWER_THRESH_SEL  31, 29
-#define POWER_THRESH_STOP 35, 32
+#define POWER_PMCXSEL	   7, 0
+#define POWER_MARK	   8, 8
+#define POWER_COMBINE	   11, 10
+#define POWER_UNIT	   15, 12
+#define POWER_PMC	   19, 16
+#define POWER_CACHE_SEL	   23, 20
+#define POWER_SAMPLE	   28, 24
+#define POWER_THRESH	   49, 29 /* select, stop, start, compare */
+#define POWER_THRESH_SEL   31, 29
+#define POWER_THRESH_STOP  35, 32
 #define POWER_THRESH_START 39, 36
-#define POWER_THRESH_CMP  49, 40
-#define POWER_SDAR	  51, 50
-#define POWER_IFM	  61, 60
-#define POWER_BHRB	  62, 62
-#define POWER_EBB	  63, 63
-#define POWER_VALID	  UINT64_C(0xf00ffffffffffdff)
+#define POWER_THRESH_CMP   49, 40
+#define POWER_SDAR	   51, 50
+#define POWER_IFM	   61, 60
+#define POWER_BHRB	   62, 62
+#define POWER_EBB	   63, 63
+#define POWER_VALID	   UINT64_C(0xf00ffffffffffdff)
 
 struct power_event {
 	const char *name;
@@ -39,7 +39,8 @@ struct power_event {
 extern const struct power_event power_events[];
 
 /* power_event_by_selection - what a counter of 1..6 counts with these fields of MMCR1. NULL: nothing that is known. */
-const struct power_event *power_event_by_selection(unsigned pmc, unsigned unit, unsigned combine, unsigned pmcxsel);
+const struct power_event *power_event_by_selection(unsigned pmc, unsigned unit, unsigned combine,
+						   unsigned pmcxsel);
 /* power_event_by_code - the event behind a code, whatever its marking and thresholds; NULL: unknown. */
 const struct power_event *power_event_by_code(uint64_t code);
 

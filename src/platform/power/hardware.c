@@ -53,7 +53,9 @@ static quipu_signal marked(const struct power_cpu *c)
 
 	if (!(c->mmcra & 1))
 		return QUIPU_SIGNAL_NONE;
-	return eligible == 5 ? QUIPU_SIGNAL_LOADS : eligible == 7 ? QUIPU_SIGNAL_STORES : QUIPU_SIGNAL_INSTRUCTIONS;
+	return eligible == 5   ? QUIPU_SIGNAL_LOADS
+	       : eligible == 7 ? QUIPU_SIGNAL_STORES
+			       : QUIPU_SIGNAL_INSTRUCTIONS;
 }
 
 static quipu_signal counted(const struct power_cpu *c, unsigned i)
@@ -65,7 +67,8 @@ static quipu_signal counted(const struct power_cpu *c, unsigned i)
 	if (i >= 4)
 		return i == 4 ? QUIPU_SIGNAL_INSTRUCTIONS : QUIPU_SIGNAL_CYCLES;
 	e = power_event_by_selection(i + 1, (unsigned)(c->mmcr1 >> (60 - 4 * i) & 0xf),
-				     (unsigned)(c->mmcr1 >> (38 - 2 * i) & 3), (unsigned)(c->mmcr1 >> (24 - 8 * i) & 0xff));
+				     (unsigned)(c->mmcr1 >> (38 - 2 * i) & 3),
+				     (unsigned)(c->mmcr1 >> (24 - 8 * i) & 0xff));
 	if (!e)
 		return QUIPU_SIGNAL_NONE;
 	return (e->code & 0xff) == 0xe0 && i == 3 ? marked(c) : e->signal;
@@ -102,7 +105,8 @@ static void restart(struct power_pmu *p, unsigned cpu, unsigned i)
 	k->signal = counted(c, i);
 	if (k->signal != QUIPU_SIGNAL_NONE)
 		k->since = signal_now(p, cpu, k->signal);
-	if (k->signal == QUIPU_SIGNAL_NONE || !condition_enabled(c, i) || k->value >= PMC_NEGATIVE) {
+	if (k->signal == QUIPU_SIGNAL_NONE || !condition_enabled(c, i) ||
+	    k->value >= PMC_NEGATIVE) {
 		p->signals->ops->disarm(p->signals, cpu, k->slot);
 		return;
 	}
@@ -171,20 +175,13 @@ void power_pmu_interrupt(struct power_pmu *p, const struct quipu_interrupt *irq)
 static uint64_t *register_of(struct power_cpu *c, unsigned spr)
 {
 	switch (spr) {
-	case SPR_MMCR0:
-		return &c->mmcr0;
-	case SPR_MMCR1:
-		return &c->mmcr1;
-	case SPR_MMCR2:
-		return &c->mmcr2;
-	case SPR_MMCRA:
-		return &c->mmcra;
-	case SPR_SIAR:
-		return &c->siar;
-	case SPR_SDAR:
-		return &c->sdar;
-	case SPR_SIER:
-		return &c->sier;
+	case SPR_MMCR0: return &c->mmcr0;
+	case SPR_MMCR1: return &c->mmcr1;
+	case SPR_MMCR2: return &c->mmcr2;
+	case SPR_MMCRA: return &c->mmcra;
+	case SPR_SIAR: return &c->siar;
+	case SPR_SDAR: return &c->sdar;
+	case SPR_SIER: return &c->sier;
 	}
 	return NULL;
 }
@@ -252,7 +249,8 @@ void power_pmu_set_slot(struct power_pmu *p, unsigned cpu, unsigned pmc, unsigne
 	restart_all(p, cpu);
 }
 
-void power_pmu_set_handler(struct power_pmu *p, void (*pmi)(void *, unsigned, const struct quipu_interrupt *), void *arg)
+void power_pmu_set_handler(struct power_pmu *p,
+			   void (*pmi)(void *, unsigned, const struct quipu_interrupt *), void *arg)
 {
 	p->pmi = pmi;
 	p->arg = arg;

@@ -51,7 +51,8 @@ static int room_create(const struct quipu_platform_env *env, void **self)
 	*self = r;
 	return 0;
 fail:
-	quipu_note(env->notes, QUIPU_NOTE_WRONG, "/pmu", "the core PMU cannot be set up: %s", strerror(-err));
+	quipu_note(env->notes, QUIPU_NOTE_WRONG, "/pmu", "the core PMU cannot be set up: %s",
+		   strerror(-err));
 	if (r)
 		room_destroy(r);
 	return err;

@@ -104,16 +104,11 @@ static void csr_set(struct sbi_driver *d, unsigned cpu, unsigned csr, uint64_t v
 static int sbi_errno(int64_t error)
 {
 	switch (error) {
-	case QUIPU_SBI_SUCCESS:
-		return 0;
-	case QUIPU_SBI_DENIED:
-		return -EPERM;
-	case QUIPU_SBI_INVALID_PARAM:
-		return -EINVAL;
-	case QUIPU_SBI_INVALID_ADDRESS:
-		return -EFAULT;
-	default:
-		return -ENOTSUPP;
+	case QUIPU_SBI_SUCCESS: return 0;
+	case QUIPU_SBI_DENIED: return -EPERM;
+	case QUIPU_SBI_INVALID_PARAM: return -EINVAL;
+	case QUIPU_SBI_INVALID_ADDRESS: return -EFAULT;
+	default: return -ENOTSUPP;
 	}
 }
 
@@ -218,8 +213,7 @@ static int map_raw(struct sbi_driver *d, uint64_t config, uint32_t *event, uint6
 		return -EINVAL;
 	}
 	switch (kind) {
-	case 0:
-		return 0;
+	case 0: return 0;
 	case 1:
 		quipu_core_reason(d->env.core, "firmware=1 is no event type of this driver: 0 raw, "
 					       "2 firmware, 3 platform");
@@ -240,14 +234,10 @@ static int map_event(struct sbi_driver *d, const struct quipu_attr *attr, uint32
 {
 	*data = 0;
 	switch (attr->type) {
-	case PERF_TYPE_HARDWARE:
-		return map_hardware(d, attr->config, event);
-	case PERF_TYPE_HW_CACHE:
-		return map_cache(d, attr->config, event);
-	case PERF_TYPE_RAW:
-		return map_raw(d, attr->config, event, data);
-	default:
-		return d->env.kernel >= 612 ? -ENOENT : -EINVAL;
+	case PERF_TYPE_HARDWARE: return map_hardware(d, attr->config, event);
+	case PERF_TYPE_HW_CACHE: return map_cache(d, attr->config, event);
+	case PERF_TYPE_RAW: return map_raw(d, attr->config, event, data);
+	default: return d->env.kernel >= 612 ? -ENOENT : -EINVAL;
 	}
 }
 

@@ -142,14 +142,10 @@ static void release(struct legacy_driver *d)
 static int map_418(const struct legacy_driver *d, const struct quipu_attr *attr)
 {
 	switch (attr->type) {
-	case PERF_TYPE_HARDWARE:
-		return d->desc->map_hw_event(d->desc, attr->config);
-	case PERF_TYPE_HW_CACHE:
-		return d->desc->map_cache_event(d->desc, attr->config);
-	case PERF_TYPE_RAW:
-		return -EOPNOTSUPP;
-	default:
-		return -ENOENT;
+	case PERF_TYPE_HARDWARE: return d->desc->map_hw_event(d->desc, attr->config);
+	case PERF_TYPE_HW_CACHE: return d->desc->map_cache_event(d->desc, attr->config);
+	case PERF_TYPE_RAW: return -EOPNOTSUPP;
+	default: return -ENOENT;
 	}
 }
 

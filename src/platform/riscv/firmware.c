@@ -134,14 +134,12 @@ static int64_t check_event(const struct quipu_riscv *rv, uint64_t event, uint64_
 		if (rv->config.sbi_version < 0x03000000u)
 			return QUIPU_SBI_INVALID_PARAM;
 		/* fall through */
-	case TYPE_RAW:
-		return code ? QUIPU_SBI_INVALID_PARAM : 0;
+	case TYPE_RAW: return code ? QUIPU_SBI_INVALID_PARAM : 0;
 	case TYPE_FIRMWARE:
 		if (code >= RISCV_FW_EVENTS) /* no platform events either */
 			return QUIPU_SBI_INVALID_PARAM;
 		break;
-	default:
-		return QUIPU_SBI_INVALID_PARAM;
+	default: return QUIPU_SBI_INVALID_PARAM;
 	}
 	return data && !compat ? QUIPU_SBI_INVALID_PARAM : 0;
 }

@@ -128,12 +128,9 @@ static struct quipu_sbiret base_call(struct quipu_riscv *rv, unsigned hart, uint
 
 	(void)hart;
 	switch (function) {
-	case 0:
-		return answer(0, rv->config.sbi_version);
-	case 1:
-		return answer(0, IMPLEMENTATION_ID);
-	case 2:
-		return answer(0, 1);
+	case 0: return answer(0, rv->config.sbi_version);
+	case 1: return answer(0, IMPLEMENTATION_ID);
+	case 2: return answer(0, 1);
 	case 3:
 		for (size_t i = 0; i < sizeof(extensions) / sizeof(extensions[0]); i++)
 			if (a[0] == extensions[i])
@@ -141,10 +138,8 @@ static struct quipu_sbiret base_call(struct quipu_riscv *rv, unsigned hart, uint
 		return answer(0, a[0] == QUIPU_SBI_PMU && rv->config.driver == RISCV_DRIVER_SBI);
 	case 4: /* mvendorid, marchid, mimpid: none assigned */
 	case 5:
-	case 6:
-		return answer(0, 0);
-	default:
-		return answer(QUIPU_SBI_NOT_SUPPORTED, 0);
+	case 6: return answer(0, 0);
+	default: return answer(QUIPU_SBI_NOT_SUPPORTED, 0);
 	}
 }
 
@@ -209,18 +204,13 @@ static struct quipu_sbiret pmu_call(struct quipu_riscv *rv, unsigned hart, uint6
 	    rv->config.sbi_version < since[function])
 		return answer(QUIPU_SBI_NOT_SUPPORTED, 0);
 	switch ((enum quipu_sbi_pmu_function)function) {
-	case QUIPU_SBI_PMU_NUM_COUNTERS:
-		return answer(0, firmware_counters(rv));
-	case QUIPU_SBI_PMU_COUNTER_GET_INFO:
-		return firmware_info(rv, hart, a[0]);
+	case QUIPU_SBI_PMU_NUM_COUNTERS: return answer(0, firmware_counters(rv));
+	case QUIPU_SBI_PMU_COUNTER_GET_INFO: return firmware_info(rv, hart, a[0]);
 	case QUIPU_SBI_PMU_COUNTER_CONFIG_MATCHING:
 		return firmware_match(rv, hart, a[0], a[1], a[2], a[3], a[4]);
-	case QUIPU_SBI_PMU_COUNTER_START:
-		return firmware_start(rv, hart, a[0], a[1], a[2], a[3]);
-	case QUIPU_SBI_PMU_COUNTER_STOP:
-		return firmware_stop(rv, hart, a[0], a[1], a[2]);
-	case QUIPU_SBI_PMU_COUNTER_FW_READ:
-		return firmware_read(rv, hart, a[0]);
+	case QUIPU_SBI_PMU_COUNTER_START: return firmware_start(rv, hart, a[0], a[1], a[2], a[3]);
+	case QUIPU_SBI_PMU_COUNTER_STOP: return firmware_stop(rv, hart, a[0], a[1], a[2]);
+	case QUIPU_SBI_PMU_COUNTER_FW_READ: return firmware_read(rv, hart, a[0]);
 	case QUIPU_SBI_PMU_COUNTER_FW_READ_HI: {
 		struct quipu_sbiret r = firmware_read(rv, hart, a[0]);
 
@@ -228,8 +218,7 @@ static struct quipu_sbiret pmu_call(struct quipu_riscv *rv, unsigned hart, uint6
 	}
 	case QUIPU_SBI_PMU_SNAPSHOT_SET_SHMEM:
 		return firmware_set_shmem(rv, hart, a[0], a[1], a[2]);
-	case QUIPU_SBI_PMU_EVENT_GET_INFO:
-		return firmware_event_info(rv, a[0], a[1], a[2], a[3]);
+	case QUIPU_SBI_PMU_EVENT_GET_INFO: return firmware_event_info(rv, a[0], a[1], a[2], a[3]);
 	}
 	return answer(QUIPU_SBI_NOT_SUPPORTED, 0);
 }

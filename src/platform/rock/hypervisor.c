@@ -57,19 +57,14 @@ static uint64_t core_trap(struct quipu_rock *r, unsigned strand, uint64_t o[6])
 	unsigned guest = r->strand[strand].guest;
 
 	switch (o[5]) {
-	case API_SET_VERSION:
-		return set_version(r, strand, o);
-	case API_GET_VERSION:
-		return get_version(r, strand, o);
+	case API_SET_VERSION: return set_version(r, strand, o);
+	case API_GET_VERSION: return get_version(r, strand, o);
 	case API_PUTCHAR:
 		if (r->console)
 			r->console(r->console_arg, guest, (char)o[0]);
 		return ST(EOK);
-	case API_EXIT:
-		quipu_rock_guest_reset(r, guest);
-		return ST(EOK);
-	default:
-		return ST(EBADTRAP);
+	case API_EXIT: quipu_rock_guest_reset(r, guest); return ST(EOK);
+	default: return ST(EBADTRAP);
 	}
 }
 

@@ -218,14 +218,10 @@ static bool l2_hit(uint64_t group, uint64_t sel, uint64_t info)
 	bool local = source == QUIPU_ROCK_LOCAL_L2 && (evt == 0 || evt == 2);
 
 	switch (group) {
-	case 0:
-		return sel == 4 ? source != QUIPU_ROCK_LOCAL_L2 : source == sel;
-	case 1:
-		return (txn & sel) && source != QUIPU_ROCK_LOCAL_L2;
-	case 2:
-		return (txn & sel) && local;
-	default:
-		return local;
+	case 0: return sel == 4 ? source != QUIPU_ROCK_LOCAL_L2 : source == sel;
+	case 1: return (txn & sel) && source != QUIPU_ROCK_LOCAL_L2;
+	case 2: return (txn & sel) && local;
+	default: return local;
 	}
 }
 

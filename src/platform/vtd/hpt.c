@@ -116,14 +116,10 @@ static uint8_t denied(const struct vtd_walk *w, unsigned perms)
 	bool r = perms & 1, wr = perms & 2;
 
 	switch (w->rq->op) {
-	case QUIPU_VTD_ZERO_READ:
-		return r || wr ? 0 : 0xa3;
-	case QUIPU_VTD_WRITE:
-		return wr ? 0 : 0xa4;
-	case QUIPU_VTD_ATOMIC:
-		return !wr ? 0xa4 : r ? 0 : 0xa5;
-	default:
-		return r ? 0 : 0xa5;
+	case QUIPU_VTD_ZERO_READ: return r || wr ? 0 : 0xa3;
+	case QUIPU_VTD_WRITE: return wr ? 0 : 0xa4;
+	case QUIPU_VTD_ATOMIC: return !wr ? 0xa4 : r ? 0 : 0xa5;
+	default: return r ? 0 : 0xa5;
 	}
 }
 

@@ -77,12 +77,9 @@ static bool source_valid(const struct vtd_irte *e, uint16_t rid)
 	uint16_t sid = (uint16_t)bits_get(e->hi, 15, 0);
 
 	switch (bits_get(e->hi, 19, 18)) {
-	case 0:
-		return true;
-	case 1:
-		return !((sid ^ rid) & (uint16_t)~ignored[bits_get(e->hi, 17, 16)]);
-	case 2:
-		return rid >> 8 >= sid >> 8 && rid >> 8 <= (sid & 0xff);
+	case 0: return true;
+	case 1: return !((sid ^ rid) & (uint16_t)~ignored[bits_get(e->hi, 17, 16)]);
+	case 2: return rid >> 8 >= sid >> 8 && rid >> 8 <= (sid & 0xff);
 	}
 	return false;
 }

@@ -451,20 +451,11 @@ bool vtd_perfmon_read(struct quipu_vtd *u, uint32_t offset, unsigned width, uint
 
 	(void)width; /* words; registers.c joins them */
 	switch (area_of(u, offset, &c, &at)) {
-	case AREA_NONE:
-		return false;
-	case AREA_FREEZE:
-		v = u->frozen >> 8 * at;
-		break;
-	case AREA_OVERFLOW:
-		v = u->overflowed >> 8 * at;
-		break;
-	case AREA_BLOCK:
-		v = read_block(u, c, at);
-		break;
-	case AREA_COUNTER:
-		v = (u->counter[c].mask - u->left[c]) >> 8 * at;
-		break;
+	case AREA_NONE: return false;
+	case AREA_FREEZE: v = u->frozen >> 8 * at; break;
+	case AREA_OVERFLOW: v = u->overflowed >> 8 * at; break;
+	case AREA_BLOCK: v = read_block(u, c, at); break;
+	case AREA_COUNTER: v = (u->counter[c].mask - u->left[c]) >> 8 * at; break;
 	}
 	*value = (uint32_t)v;
 	return true;
@@ -476,19 +467,11 @@ static bool write_word(struct quipu_vtd *u, uint32_t offset, uint32_t value)
 	uint32_t at;
 
 	switch (area_of(u, offset, &c, &at)) {
-	case AREA_NONE:
-		return false;
-	case AREA_FREEZE:
-		break;
-	case AREA_OVERFLOW:
-		u->overflowed &= ~((uint64_t)value << 8 * at);
-		break;
-	case AREA_BLOCK:
-		write_block(u, c, at, value);
-		break;
-	case AREA_COUNTER:
-		write_counter(u, c, at, value);
-		break;
+	case AREA_NONE: return false;
+	case AREA_FREEZE: break;
+	case AREA_OVERFLOW: u->overflowed &= ~((uint64_t)value << 8 * at); break;
+	case AREA_BLOCK: write_block(u, c, at, value); break;
+	case AREA_COUNTER: write_counter(u, c, at, value); break;
 	}
 	return true;
 }

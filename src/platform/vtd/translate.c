@@ -74,14 +74,10 @@ static uint8_t permission(const struct quipu_vtd *u, const struct vtd_leaf *leaf
 	if (rq->at == QUIPU_VTD_TRANSLATION)
 		return 0;
 	switch (rq->op) {
-	case QUIPU_VTD_WRITE:
-		return w ? 0 : no_write;
-	case QUIPU_VTD_ATOMIC:
-		return !w ? no_write : leaf->r ? 0 : no_read;
-	case QUIPU_VTD_ZERO_READ:
-		return leaf->r || ((u->config.cap & CAP_ZLR) && w) ? 0 : no_read;
-	default:
-		return leaf->r ? 0 : no_read;
+	case QUIPU_VTD_WRITE: return w ? 0 : no_write;
+	case QUIPU_VTD_ATOMIC: return !w ? no_write : leaf->r ? 0 : no_read;
+	case QUIPU_VTD_ZERO_READ: return leaf->r || ((u->config.cap & CAP_ZLR) && w) ? 0 : no_read;
+	default: return leaf->r ? 0 : no_read;
 	}
 }
 

@@ -246,11 +246,8 @@ static void read_rate(struct at *at, struct dma_config *c)
 	/* <start> or <start stop>, of one or two cells each by the property's length: 2 cells are
 	 * start and stop. */
 	switch (quipu_machine_cells(at->machine, at->node, "quipu,start-ns", &cells)) {
-	case -1:
-		break;
-	case 1:
-		c->start_ns = bits_be32(cells);
-		break;
+	case -1: break;
+	case 1: c->start_ns = bits_be32(cells); break;
 	case 2:
 		c->start_ns = bits_be32(cells);
 		c->stop_ns = bits_be32(cells + 1);
@@ -259,8 +256,7 @@ static void read_rate(struct at *at, struct dma_config *c)
 		c->start_ns = bits_be64(cells);
 		c->stop_ns = bits_be64(cells + 2);
 		break;
-	default:
-		wrong(at, "quipu,start-ns", "needs start and stop, of one or two cells each");
+	default: wrong(at, "quipu,start-ns", "needs start and stop, of one or two cells each");
 	}
 }
 

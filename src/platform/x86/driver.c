@@ -20,10 +20,10 @@
 #define FIXED_SHIFT 32
 #define CODE_BITS   (QUIPU_X86_EVENT | QUIPU_X86_UMASK)
 /* What a branch stack of this PMU can be asked for: any branch, and not to tell what it cannot. */
-#define BRANCHES_TAKEN                                                                                        \
-	(PERF_SAMPLE_BRANCH_ANY | PERF_SAMPLE_BRANCH_USER | PERF_SAMPLE_BRANCH_KERNEL | PERF_SAMPLE_BRANCH_HV | \
-	 PERF_SAMPLE_BRANCH_NO_FLAGS | PERF_SAMPLE_BRANCH_NO_CYCLES)
-#define MAX_PERIOD  (bits_mask(QUIPU_X86_WIDTH) >> 1)
+#define BRANCHES_TAKEN                                                                             \
+	(PERF_SAMPLE_BRANCH_ANY | PERF_SAMPLE_BRANCH_USER | PERF_SAMPLE_BRANCH_KERNEL |            \
+	 PERF_SAMPLE_BRANCH_HV | PERF_SAMPLE_BRANCH_NO_FLAGS | PERF_SAMPLE_BRANCH_NO_CYCLES)
+#define MAX_PERIOD (bits_mask(QUIPU_X86_WIDTH) >> 1)
 
 struct x86_driver {
 	struct quipu_pmu pmu;
@@ -39,14 +39,15 @@ struct x86_driver {
 
 /* ---- registers ---- */
 
-static void trace(const struct x86_driver *d, const char *what, unsigned cpu, uint32_t msr, uint64_t value)
+static void trace(const struct x86_driver *d, const char *what, unsigned cpu, uint32_t msr,
+		  uint64_t value)
 {
 	char line[96];
 
 	if (!d->trace)
 		return;
-	snprintf(line, sizeof(line), "cpu %u: %s 0x%x %s 0x%llx", cpu, what, msr, *what == 'w' ? "<-" : "=",
-		 (unsigned long long)value);
+	snprintf(line, sizeof(line), "cpu %u: %s 0x%x %s 0x%llx", cpu, what, msr,
+		 *what == 'w' ? "<-" : "=", (unsigned long long)value);
 	d->trace(d->trace_arg, line);
 }
 
@@ -111,8 +112,10 @@ static const struct x86_event *lookup(struct x86_driver *d, const struct quipu_a
 	if (attr->type == PERF_TYPE_RAW) {
 		*err = -EINVAL;
 		if (attr->config & ~CODE_BITS) {
-			quipu_core_reason(d->core, "config 0x%llx: this PMU has event (bits 0-7) and umask (8-15) only",
-					  (unsigned long long)attr->config);
+			quipu_core_reason(
+				d->core,
+				"config 0x%llx: this PMU has event (bits 0-7) and umask (8-15) only",
+				(unsigned long long)attr->config);
 			return NULL;
 		}
 		e = x86_event_by_code((uint16_t)attr->config);
@@ -122,7 +125,8 @@ static const struct x86_event *lookup(struct x86_driver *d, const struct quipu_a
 		e = x86_event_cache(attr->config);
 	}
 	if (!e)
-		quipu_core_reason(d->core, "this PMU has no such event; `quipu list` shows those it has");
+		quipu_core_reason(d->core,
+				  "this PMU has no such event; `quipu list` shows those it has");
 	return e;
 }
 
@@ -172,10 +176,14 @@ static int x86_init(struct quipu_pmu *pmu, struct quipu_event *e)
 	const struct x86_event *x;
 	int err;
 
-	if (attr->type != PERF_TYPE_RAW && attr->type != PERF_TYPE_HARDWARE && attr->type != PERF_TYPE_HW_CACHE)
+	if (attr->type != PERF_TYPE_RAW && attr->type != PERF_TYPE_HARDWARE &&
+	    attr->type != PERF_TYPE_HW_CACHE)
 		return -ENOENT;
-	if ((attr->sample_type & PERF_SAMPLE_BRANCH_STACK) && (attr->branch_sample_type & ~BRANCHES_TAKEN)) {
-		quipu_core_reason(d->core, "branch stacks here hold every branch of user level; no other filter (-j any,u)");
+	if ((attr->sample_type & PERF_SAMPLE_BRANCH_STACK) &&
+	    (attr->branch_sample_type & ~BRANCHES_TAKEN)) {
+		quipu_core_reason(
+			d->core,
+			"branch stacks here hold every branch of user level; no other filter (-j any,u)");
 		return -EOPNOTSUPP;
 	}
 	x = lookup(d, attr, &err);
@@ -186,13 +194,16 @@ static int x86_init(struct quipu_pmu *pmu, struct quipu_event *e)
 		return -ENOENT;
 	}
 	if (!group_fits(e, x)) {
-		quipu_core_reason(d->core, "the group needs more than the %u general counters of this PMU",
+		quipu_core_reason(d->core,
+				  "the group needs more than the %u general counters of this PMU",
 				  QUIPU_X86_GENERAL);
 		return -EINVAL;
 	}
 	begin(e, x);
 	if (attr->flags & QUIPU_ATTR_EXCLUDE_USER)
-		quipu_core_reason(d->core, "counts 0: a program under a user-mode engine has no kernel activity; drop :k");
+		quipu_core_reason(
+			d->core,
+			"counts 0: a program under a user-mode engine has no kernel activity; drop :k");
 	return 0;
 }
 
@@ -204,7 +215,8 @@ static uint64_t privileges(const struct quipu_event *e)
 
 	if (flags & QUIPU_ATTR_EXCLUDE_HOST)
 		return 0;
-	return (flags & QUIPU_ATTR_EXCLUDE_USER ? 0 : QUIPU_X86_USR) | (flags & QUIPU_ATTR_EXCLUDE_KERNEL ? 0 : QUIPU_X86_OS);
+	return (flags & QUIPU_ATTR_EXCLUDE_USER ? 0 : QUIPU_X86_USR) |
+	       (flags & QUIPU_ATTR_EXCLUDE_KERNEL ? 0 : QUIPU_X86_OS);
 }
 
 static void control_fixed(struct x86_driver *d, unsigned cpu, int idx, uint64_t field)
@@ -212,7 +224,8 @@ static void control_fixed(struct x86_driver *d, unsigned cpu, int idx, uint64_t 
 	unsigned shift = 4 * ((unsigned)idx - QUIPU_X86_GENERAL);
 	uint64_t old = rdmsr(d, cpu, QUIPU_IA32_FIXED_CTR_CTRL);
 
-	wrmsr(d, cpu, QUIPU_IA32_FIXED_CTR_CTRL, (old & ~(UINT64_C(0xf) << shift)) | field << shift);
+	wrmsr(d, cpu, QUIPU_IA32_FIXED_CTR_CTRL,
+	      (old & ~(UINT64_C(0xf) << shift)) | field << shift);
 }
 
 static void enable(struct x86_driver *d, unsigned cpu, struct quipu_event *e)
@@ -337,7 +350,8 @@ static quipu_signal x86_signal(const struct quipu_event *e, bool *filtered)
 
 /* ---- overflow ---- */
 
-static void serve(struct x86_driver *d, unsigned cpu, struct quipu_event *e, const struct quipu_interrupt *irq)
+static void serve(struct x86_driver *d, unsigned cpu, struct quipu_event *e,
+		  const struct quipu_interrupt *irq)
 {
 	struct quipu_hw_event *hw = quipu_event_hw(e);
 	struct quipu_sample sample = {
@@ -393,7 +407,8 @@ static int make_list(struct x86_driver *d)
 		const struct x86_event *x = &x86_events[i];
 		char terms[32];
 
-		snprintf(terms, sizeof(terms), "event=0x%02x,umask=0x%02x", x->code & 0xffu, x->code >> 8);
+		snprintf(terms, sizeof(terms), "event=0x%02x,umask=0x%02x", x->code & 0xffu,
+			 x->code >> 8);
 		d->list[i] = (struct quipu_pmu_event){
 			.name = x->name,
 			.terms = strdup(terms),
@@ -428,7 +443,8 @@ static void describe_pmu(struct x86_driver *d)
 	};
 }
 
-int x86_driver_new(const struct quipu_platform_env *env, struct quipu_x86 *hardware, struct x86_driver **out)
+int x86_driver_new(const struct quipu_platform_env *env, struct quipu_x86 *hardware,
+		   struct x86_driver **out)
 {
 	struct x86_driver *d = calloc(1, sizeof(*d));
 	int err = -ENOMEM;
@@ -477,7 +493,8 @@ void x86_driver_describe(const struct x86_driver *d, quipu_describe_fn *fn, void
 	for (unsigned i = 0; i < x86_nevents; i++)
 		n += counts(d, &x86_events[i]);
 	fn(arg, 1, "driver: PMU \"cpu\" (type 4)");
-	snprintf(line, sizeof(line), "%u general and %u fixed counters of %u bits, sampling by interrupt",
+	snprintf(line, sizeof(line),
+		 "%u general and %u fixed counters of %u bits, sampling by interrupt",
 		 QUIPU_X86_GENERAL, QUIPU_X86_FIXED, QUIPU_X86_WIDTH);
 	fn(arg, 2, line);
 	snprintf(line, sizeof(line), "%u events, of which %u are counted here", x86_nevents, n);

@@ -9,7 +9,7 @@
 #include <quipu/signal.h>
 
 #define X86_CODE(event, umask) ((uint16_t)((event) | (umask) << 8))
-#define X86_FIXED_NONE 0xff
+#define X86_FIXED_NONE	       0xff
 
 struct x86_event {
 	const char *name; /* in events/ */

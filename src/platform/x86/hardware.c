@@ -13,14 +13,16 @@
 
 #include "platform/x86/events.h"
 
-#define COUNTERS      (QUIPU_X86_GENERAL + QUIPU_X86_FIXED)
-#define SELECT_BITS   (QUIPU_X86_EVENT | QUIPU_X86_UMASK | QUIPU_X86_USR | QUIPU_X86_OS | QUIPU_X86_INT | QUIPU_X86_ENABLE)
-#define FIXED_OS      1u
-#define FIXED_USR     2u
-#define FIXED_PMI     8u
-#define FIXED_BITS    UINT64_C(0xbbb)
-#define FIXED_SHIFT   32 /* of the fixed counters in the global registers */
-#define GLOBAL_BITS   (bits_mask(QUIPU_X86_GENERAL) | bits_mask(QUIPU_X86_FIXED) << FIXED_SHIFT)
+#define COUNTERS (QUIPU_X86_GENERAL + QUIPU_X86_FIXED)
+#define SELECT_BITS                                                                                \
+	(QUIPU_X86_EVENT | QUIPU_X86_UMASK | QUIPU_X86_USR | QUIPU_X86_OS | QUIPU_X86_INT |        \
+	 QUIPU_X86_ENABLE)
+#define FIXED_OS    1u
+#define FIXED_USR   2u
+#define FIXED_PMI   8u
+#define FIXED_BITS  UINT64_C(0xbbb)
+#define FIXED_SHIFT 32 /* of the fixed counters in the global registers */
+#define GLOBAL_BITS (bits_mask(QUIPU_X86_GENERAL) | bits_mask(QUIPU_X86_FIXED) << FIXED_SHIFT)
 
 struct counter {
 	uint64_t value;
@@ -62,14 +64,15 @@ static bool interrupts(const struct x86_cpu *c, unsigned i)
 /* What counter @i counts just now, at CPL 3. */
 static quipu_signal counted(const struct x86_cpu *c, unsigned i)
 {
-	static const quipu_signal fixed[QUIPU_X86_FIXED] = {QUIPU_SIGNAL_INSTRUCTIONS, QUIPU_SIGNAL_CYCLES,
-							    QUIPU_SIGNAL_REF_CYCLES};
+	static const quipu_signal fixed[QUIPU_X86_FIXED] = {
+		QUIPU_SIGNAL_INSTRUCTIONS, QUIPU_SIGNAL_CYCLES, QUIPU_SIGNAL_REF_CYCLES};
 	const struct x86_event *e;
 
 	if (!(c->global_control & global_bit(i)))
 		return QUIPU_SIGNAL_NONE;
 	if (i >= QUIPU_X86_GENERAL)
-		return fixed_field(c, i) & FIXED_USR ? fixed[i - QUIPU_X86_GENERAL] : QUIPU_SIGNAL_NONE;
+		return fixed_field(c, i) & FIXED_USR ? fixed[i - QUIPU_X86_GENERAL]
+						     : QUIPU_SIGNAL_NONE;
 	if (!(c->select[i] & QUIPU_X86_ENABLE) || !(c->select[i] & QUIPU_X86_USR))
 		return QUIPU_SIGNAL_NONE;
 	e = x86_event_by_code((uint16_t)(c->select[i] & (QUIPU_X86_EVENT | QUIPU_X86_UMASK)));
@@ -179,12 +182,14 @@ static int on_control(struct access *a, uint64_t *reg, uint64_t bits, unsigned f
 
 static int on_select(struct access *a)
 {
-	return on_control(a, &a->x->cpus[a->cpu].select[a->n % QUIPU_X86_GENERAL], SELECT_BITS, a->n, 1);
+	return on_control(a, &a->x->cpus[a->cpu].select[a->n % QUIPU_X86_GENERAL], SELECT_BITS,
+			  a->n, 1);
 }
 
 static int on_fixed_control(struct access *a)
 {
-	return on_control(a, &a->x->cpus[a->cpu].fixed_control, FIXED_BITS, QUIPU_X86_GENERAL, QUIPU_X86_FIXED);
+	return on_control(a, &a->x->cpus[a->cpu].fixed_control, FIXED_BITS, QUIPU_X86_GENERAL,
+			  QUIPU_X86_FIXED);
 }
 
 static int on_global_control(struct access *a)
@@ -271,7 +276,8 @@ void quipu_x86_interrupt(struct quipu_x86 *x, const struct quipu_interrupt *irq)
 		x->pmi(x->arg, irq->cpu, irq);
 }
 
-void quipu_x86_set_handler(struct quipu_x86 *x, void (*pmi)(void *, unsigned, const struct quipu_interrupt *), void *arg)
+void quipu_x86_set_handler(struct quipu_x86 *x,
+			   void (*pmi)(void *, unsigned, const struct quipu_interrupt *), void *arg)
 {
 	x->pmi = pmi;
 	x->arg = arg;

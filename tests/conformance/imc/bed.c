@@ -25,8 +25,11 @@ void bed_tree(struct bed *b, const char *name)
 	FILE *f;
 
 	memset(b, 0, sizeof(*b));
-	snprintf(path, sizeof(path), strchr(name, '/') ? "%s" : "%s%s%s.dtb", strchr(name, '/') ? name : dir ? dir : ".", "/",
-		 name);
+	snprintf(path, sizeof(path), strchr(name, '/') ? "%s" : "%s%s%s.dtb",
+		 strchr(name, '/') ? name
+		 : dir		   ? dir
+				   : ".",
+		 "/", name);
 	f = fopen(path, "rb");
 	assert_non_null(f);
 	fseek(f, 0, SEEK_END);
@@ -48,7 +51,8 @@ static uint64_t bed_now(void *arg)
 	struct bed *b = arg;
 	struct quipu_signals *s = quipu_manual_signals_base(b->manual);
 
-	return b->ns + (b->running ? (s->ops->read(s, b->lead, QUIPU_SIGNAL_CYCLES) - b->from) / 3 : 0);
+	return b->ns +
+	       (b->running ? (s->ops->read(s, b->lead, QUIPU_SIGNAL_CYCLES) - b->from) / 3 : 0);
 }
 
 void bed_start(struct bed *b)
@@ -83,8 +87,8 @@ void bed_run(struct bed *b, uint32_t mask, uint64_t ns)
 		b->from = s->ops->read(s, b->lead, QUIPU_SIGNAL_CYCLES);
 		b->running = true;
 		for (uint32_t m = mask; m; m &= m - 1)
-			quipu_manual_signals_feed(b->manual, (unsigned)__builtin_ctz(m), QUIPU_SIGNAL_CYCLES, 3 * step,
-						  0x10000000);
+			quipu_manual_signals_feed(b->manual, (unsigned)__builtin_ctz(m),
+						  QUIPU_SIGNAL_CYCLES, 3 * step, 0x10000000);
 		b->running = false;
 		b->ns += step;
 		ns -= step;

@@ -35,7 +35,8 @@ static uint64_t now_of(void *arg, unsigned cpu)
 
 	(void)arg;
 	(void)cpu;
-	return bed.ns + (bed.running ? (s->ops->read(s, bed.lead, QUIPU_SIGNAL_CYCLES) - bed.from) / 3 : 0);
+	return bed.ns +
+	       (bed.running ? (s->ops->read(s, bed.lead, QUIPU_SIGNAL_CYCLES) - bed.from) / 3 : 0);
 }
 
 static uint64_t room_time(void *arg)
@@ -78,9 +79,12 @@ static int setup(void **state)
 	assert_non_null(bed.machine);
 	bed.manual = quipu_manual_signals_new(bed.machine->ncpus);
 	core = quipu_core_new(&config, &ops, NULL);
-	env = (struct quipu_platform_env){.machine = bed.machine, .core = core,
-					  .signals = quipu_manual_signals_base(bed.manual), .notes = &bed.notes,
-					  .trace = on_trace, .now = room_time};
+	env = (struct quipu_platform_env){.machine = bed.machine,
+					  .core = core,
+					  .signals = quipu_manual_signals_base(bed.manual),
+					  .notes = &bed.notes,
+					  .trace = on_trace,
+					  .now = room_time};
 	quipu_manual_signals_base(bed.manual)->interrupt = on_interrupt;
 	forget_calls();
 	assert_int_equal(quipu_platform_imc.create(&env, &room), 0);
@@ -114,7 +118,8 @@ static uint32_t type_of(const char *name)
 	return 0;
 }
 
-static int open_as(bool perfmon, const char *pmu, struct quipu_attr attr, pid_t pid, int cpu, struct quipu_event **e)
+static int open_as(bool perfmon, const char *pmu, struct quipu_attr attr, pid_t pid, int cpu,
+		   struct quipu_event **e)
 {
 	const struct quipu_caller who = {.pid = 1, .tid = 1, .perfmon = perfmon, .ipc_lock = true};
 	uint32_t back;
@@ -125,7 +130,8 @@ static int open_as(bool perfmon, const char *pmu, struct quipu_attr attr, pid_t 
 	return quipu_event_open(core, &who, &attr, sizeof(attr), pid, cpu, NULL, 0, &back, e);
 }
 
-static int open_event(const char *pmu, struct quipu_attr attr, pid_t pid, int cpu, struct quipu_event **e)
+static int open_event(const char *pmu, struct quipu_attr attr, pid_t pid, int cpu,
+		      struct quipu_event **e)
 {
 	return open_as(true, pmu, attr, pid, cpu, e);
 }
@@ -148,19 +154,44 @@ static void refusals(void **state)
 		pid_t pid;
 		int cpu, err;
 	} rows[] = {
-		{"I1 period", "nest_mcs01", {.config = 0xc8, .sample_period = 1000}, -1, 0, -EINVAL},
-		{"I1 freq", "nest_mcs01", {.config = 0xc8, .sample_freq = 100, .flags = QUIPU_ATTR_FREQ}, -1, 0, -EINVAL},
+		{"I1 period",
+		 "nest_mcs01",
+		 {.config = 0xc8, .sample_period = 1000},
+		 -1,
+		 0,
+		 -EINVAL},
+		{"I1 freq",
+		 "nest_mcs01",
+		 {.config = 0xc8, .sample_freq = 100, .flags = QUIPU_ATTR_FREQ},
+		 -1,
+		 0,
+		 -EINVAL},
 		{"I2", "nest_mcs01", {.config = 0xc8}, 100, -1, -EINVAL},
 		{"I3 beyond", "nest_mcs01", {.config = 0x40001}, -1, 0, -EINVAL},
 		{"I3 at the end", "nest_mcs01", {.config = 0x40000}, -1, 0, 0},
 		{"I4 high bits", "core_imc", {.config = 0x100000028}, -1, 0, 0},
-		{"I5", "nest_mcs01", {.config = 0xc8, .flags = QUIPU_ATTR_EXCLUDE_GUEST}, -1, 0, -EINVAL},
+		{"I5",
+		 "nest_mcs01",
+		 {.config = 0xc8, .flags = QUIPU_ATTR_EXCLUDE_GUEST},
+		 -1,
+		 0,
+		 -EINVAL},
 		{"I7", "nest_mcs01", {.config = 0xc8}, 100, 0, -EINVAL},
 		{"I8", "thread_imc", {.config = 0x28}, -1, 0, -EINVAL},
 		{"I10", "thread_imc", {.config = 0x28, .sample_period = 5}, 100, -1, -EINVAL},
 		{"I11", "trace_imc", {.config = 0x10200000}, 100, -1, -ENOENT},
-		{"D13", "trace_imc", {.sample_period = 1, .sample_type = PERF_SAMPLE_RAW}, 100, -1, -EOPNOTSUPP},
-		{"D13 chain", "trace_imc", {.sample_period = 1, .sample_type = PERF_SAMPLE_CALLCHAIN}, 100, -1, 0},
+		{"D13",
+		 "trace_imc",
+		 {.sample_period = 1, .sample_type = PERF_SAMPLE_RAW},
+		 100,
+		 -1,
+		 -EOPNOTSUPP},
+		{"D13 chain",
+		 "trace_imc",
+		 {.sample_period = 1, .sample_type = PERF_SAMPLE_CALLCHAIN},
+		 100,
+		 -1,
+		 0},
 	};
 
 	(void)state;
@@ -181,8 +212,12 @@ static void i5_a_refused_open_starts_and_stops_once(void **state)
 	struct quipu_event *e;
 
 	(void)state;
-	open_event("nest_mcs01", (struct quipu_attr){.config = 0xc8, .flags = QUIPU_ATTR_EXCLUDE_GUEST}, -1, 0, &e);
-	assert_string_equal(calls, "OPAL_IMC_COUNTERS_START(NEST, 0x0) = 0\nOPAL_IMC_COUNTERS_STOP(NEST, 0x0) = 0\n");
+	open_event("nest_mcs01",
+		   (struct quipu_attr){.config = 0xc8, .flags = QUIPU_ATTR_EXCLUDE_GUEST}, -1, 0,
+		   &e);
+	assert_string_equal(
+		calls,
+		"OPAL_IMC_COUNTERS_START(NEST, 0x0) = 0\nOPAL_IMC_COUNTERS_STOP(NEST, 0x0) = 0\n");
 }
 
 static void i6_any_cpu_of_a_core(void **state)
@@ -206,31 +241,43 @@ static void i9_i12_capability(void **state)
 	struct quipu_event *e;
 
 	(void)state;
-	assert_int_equal(open_as(false, "thread_imc", (struct quipu_attr){.config = 0x28}, 100, -1, &e), -EACCES);
-	assert_int_equal(open_as(false, "thread_imc", (struct quipu_attr){.config = 0x28, .sample_period = 5}, 100, -1, &e),
+	assert_int_equal(open_as(false, "thread_imc", (struct quipu_attr){.config = 0x28}, 100, -1,
+				 &e),
+			 -EACCES);
+	assert_int_equal(open_as(false, "thread_imc",
+				 (struct quipu_attr){.config = 0x28, .sample_period = 5}, 100, -1,
+				 &e),
 			 -EACCES);
 	assert_int_equal(open_as(false, "trace_imc", (struct quipu_attr){0}, 100, -1, &e), -EACCES);
 }
 
 static void i13_to_i16_one_mode_at_a_time(void **state)
 {
-	static const struct quipu_attr trace = {.sample_period = 1000, .sample_type = PERF_SAMPLE_IP};
+	static const struct quipu_attr trace = {.sample_period = 1000,
+						.sample_type = PERF_SAMPLE_IP};
 	struct quipu_event *a, *b;
 
 	(void)state;
-	assert_int_equal(open_event("core_imc", (struct quipu_attr){.config = 0x28, .flags = QUIPU_ATTR_DISABLED}, -1, 0, &a),
-			 0);
-	assert_int_equal(open_event("thread_imc", (struct quipu_attr){.config = 0x28}, 100, -1, &b), -EBUSY);
+	assert_int_equal(
+		open_event("core_imc",
+			   (struct quipu_attr){.config = 0x28, .flags = QUIPU_ATTR_DISABLED}, -1, 0,
+			   &a),
+		0);
+	assert_int_equal(open_event("thread_imc", (struct quipu_attr){.config = 0x28}, 100, -1, &b),
+			 -EBUSY);
 	assert_int_equal(open_event("trace_imc", trace, 100, -1, &b), -EBUSY);
 	quipu_event_close(a);
 	quipu_sched_in(core, 0, task);
 	assert_int_equal(open_event("trace_imc", trace, 100, -1, &a), 0);
 	forget_calls();
-	assert_int_equal(open_event("core_imc", (struct quipu_attr){.config = 0x28}, -1, 0, &b), -EBUSY);
+	assert_int_equal(open_event("core_imc", (struct quipu_attr){.config = 0x28}, -1, 0, &b),
+			 -EBUSY);
 	assert_int_equal(ncalls, 0);
 	quipu_event_close(a);
-	assert_int_equal(open_event("thread_imc", (struct quipu_attr){.config = 0x28}, 100, -1, &a), 0);
-	assert_int_equal(open_event("nest_mcs01", (struct quipu_attr){.config = 0xc8}, -1, 0, &b), 0);
+	assert_int_equal(open_event("thread_imc", (struct quipu_attr){.config = 0x28}, 100, -1, &a),
+			 0);
+	assert_int_equal(open_event("nest_mcs01", (struct quipu_attr){.config = 0xc8}, -1, 0, &b),
+			 0);
 	quipu_event_close(a);
 	quipu_event_close(b);
 }
@@ -241,7 +288,8 @@ static void i18_firmware_says_no(void **state)
 
 	(void)state;
 	quipu_imc_write64(bed.imc, quipu_imc_control(bed.imc, 0) + QUIPU_NEST_STATUS, 0);
-	assert_int_equal(open_event("nest_mcs01", (struct quipu_attr){.config = 0xc8}, -1, 0, &e), -ENXIO);
+	assert_int_equal(open_event("nest_mcs01", (struct quipu_attr){.config = 0xc8}, -1, 0, &e),
+			 -ENXIO);
 }
 
 static void i19_two_nest_pmus_share_an_engine(void **state)
@@ -249,8 +297,10 @@ static void i19_two_nest_pmus_share_an_engine(void **state)
 	struct quipu_event *a, *b;
 
 	(void)state;
-	assert_int_equal(open_event("nest_mcs01", (struct quipu_attr){.config = 0xc8}, -1, 0, &a), 0);
-	assert_int_equal(open_event("nest_mba0", (struct quipu_attr){.config = 0x448}, -1, 0, &b), 0);
+	assert_int_equal(open_event("nest_mcs01", (struct quipu_attr){.config = 0xc8}, -1, 0, &a),
+			 0);
+	assert_int_equal(open_event("nest_mba0", (struct quipu_attr){.config = 0x448}, -1, 0, &b),
+			 0);
 	quipu_event_close(a);
 	assert_int_equal(ncalls, 1);
 	quipu_event_close(b);
@@ -264,8 +314,11 @@ static void c1_differences_of_the_cell(void **state)
 	struct quipu_event *e;
 
 	(void)state;
-	assert_int_equal(open_event("nest_mcs01", (struct quipu_attr){.config = 0xd0, .flags = QUIPU_ATTR_DISABLED}, -1, 0, &e),
-			 0);
+	assert_int_equal(
+		open_event("nest_mcs01",
+			   (struct quipu_attr){.config = 0xd0, .flags = QUIPU_ATTR_DISABLED}, -1, 0,
+			   &e),
+		0);
 	quipu_imc_traffic(bed.imc, 0, 0, QUIPU_IMC_READ_LINE, 25600);
 	assert_int_equal(quipu_event_ioctl(e, PERF_EVENT_IOC_ENABLE, 0), 0);
 	quipu_imc_traffic(bed.imc, 0, 1, QUIPU_IMC_READ_LINE, 64000);
@@ -278,7 +331,8 @@ static void c3_a_task_that_moves(void **state)
 	struct quipu_event *e;
 
 	(void)state;
-	assert_int_equal(open_event("thread_imc", (struct quipu_attr){.config = 0x28}, 100, -1, &e), 0);
+	assert_int_equal(open_event("thread_imc", (struct quipu_attr){.config = 0x28}, 100, -1, &e),
+			 0);
 	quipu_sched_in(core, 0, task);
 	quipu_manual_signals_feed(bed.manual, 0, QUIPU_SIGNAL_INSTRUCTIONS, 51200, 0);
 	quipu_sched_out(core, 0, false);
@@ -294,7 +348,8 @@ static void c8_a_cell_without_name(void **state)
 	struct quipu_event *e;
 
 	(void)state;
-	assert_int_equal(open_event("core_imc", (struct quipu_attr){.config = 0x398}, -1, 0, &e), 0);
+	assert_int_equal(open_event("core_imc", (struct quipu_attr){.config = 0x398}, -1, 0, &e),
+			 0);
 	quipu_manual_signals_feed(bed.manual, 0, QUIPU_SIGNAL_INSTRUCTIONS, 51200, 0);
 	assert_int_equal(count(e), 0);
 	quipu_event_close(e);
@@ -305,7 +360,8 @@ static void c8_a_cell_without_name(void **state)
 static struct quipu_event *open_trace(uint64_t period, uint64_t freq, void **ring)
 {
 	const struct quipu_caller who = {.perfmon = true, .ipc_lock = true};
-	struct quipu_attr attr = {.sample_type = PERF_SAMPLE_IP | PERF_SAMPLE_PERIOD, .sample_period = freq ? freq : period,
+	struct quipu_attr attr = {.sample_type = PERF_SAMPLE_IP | PERF_SAMPLE_PERIOD,
+				  .sample_period = freq ? freq : period,
 				  .flags = freq ? QUIPU_ATTR_FREQ : 0};
 	struct quipu_event *e;
 
@@ -424,8 +480,10 @@ static void h1_h2_the_mask_moves(void **state)
 	struct quipu_event *nest, *cores;
 
 	(void)state;
-	assert_int_equal(open_event("nest_mcs01", (struct quipu_attr){.config = 0xd0}, -1, 0, &nest), 0);
-	assert_int_equal(open_event("core_imc", (struct quipu_attr){.config = 0x28}, -1, 0, &cores), 0);
+	assert_int_equal(
+		open_event("nest_mcs01", (struct quipu_attr){.config = 0xd0}, -1, 0, &nest), 0);
+	assert_int_equal(open_event("core_imc", (struct quipu_attr){.config = 0x28}, -1, 0, &cores),
+			 0);
 	assert_int_equal(quipu_core_set_online(core, 7, false), 0);
 	assert_string_equal(mask_of("core_imc"), "0,4,8,12,16,20,24,28");
 	assert_int_equal(quipu_core_set_online(core, 0, false), 0);
@@ -462,11 +520,22 @@ static void h3_h4_the_last_cpu_of_a_core(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		CASE(refusals), CASE(i5_a_refused_open_starts_and_stops_once), CASE(i6_any_cpu_of_a_core),
-		CASE(i9_i12_capability), CASE(i13_to_i16_one_mode_at_a_time), CASE(i18_firmware_says_no),
-		CASE(i19_two_nest_pmus_share_an_engine), CASE(c1_differences_of_the_cell), CASE(c3_a_task_that_moves),
-		CASE(c8_a_cell_without_name), CASE(r1_one_slice), CASE(r2_twenty_slices), CASE(r3_wrapped),
-		CASE(r5_ticks_of_a_frequency_event), CASE(h1_h2_the_mask_moves), CASE(h3_h4_the_last_cpu_of_a_core),
+		CASE(refusals),
+		CASE(i5_a_refused_open_starts_and_stops_once),
+		CASE(i6_any_cpu_of_a_core),
+		CASE(i9_i12_capability),
+		CASE(i13_to_i16_one_mode_at_a_time),
+		CASE(i18_firmware_says_no),
+		CASE(i19_two_nest_pmus_share_an_engine),
+		CASE(c1_differences_of_the_cell),
+		CASE(c3_a_task_that_moves),
+		CASE(c8_a_cell_without_name),
+		CASE(r1_one_slice),
+		CASE(r2_twenty_slices),
+		CASE(r3_wrapped),
+		CASE(r5_ticks_of_a_frequency_event),
+		CASE(h1_h2_the_mask_moves),
+		CASE(h3_h4_the_last_cpu_of_a_core),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

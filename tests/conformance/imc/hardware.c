@@ -376,7 +376,7 @@ static void e4_cycles_by_how_many_threads_run(void **state)
 
 /* ---- trace mode ---- */
 
-#define TB(ns) ((ns) * 64 / 125)
+#define TB(ns) ((ns)*64 / 125)
 
 static uint64_t word(uint64_t a, unsigned slot, unsigned w)
 {
@@ -412,7 +412,8 @@ static void e5_records_of_a_millisecond(void **state)
 	bed_run(&bed, 1, MS);
 	for (unsigned k = 0; k < 127; k++) {
 		assert_int_equal(word(a, k, QUIPU_TRACE_TB1), s + 4016 * (k + 1));
-		assert_int_equal(word(a, k, QUIPU_TRACE_TB2), word(a, k, QUIPU_TRACE_TB1) & QUIPU_TRACE_TB_MASK);
+		assert_int_equal(word(a, k, QUIPU_TRACE_TB2),
+				 word(a, k, QUIPU_TRACE_TB1) & QUIPU_TRACE_TB_MASK);
 	}
 	assert_int_equal(word(a, 127, QUIPU_TRACE_TB1), 0);
 }
@@ -449,7 +450,8 @@ static void e8_other_selects(void **state)
 	uint64_t a = trace_on(0x40000), scom_value;
 
 	(void)state;
-	scom_value = quipu_ibm_put(0, 0, 1) | quipu_ibm_put(0xfffffc17, 2, 33) | quipu_ibm_put(0x20, 34, 40);
+	scom_value = quipu_ibm_put(0, 0, 1) | quipu_ibm_put(0xfffffc17, 2, 33) |
+		     quipu_ibm_put(0x20, 34, 40);
 	assert_int_equal(quipu_imc_scom_write(bed.imc, 0, 0x20010aa9, scom_value), 0);
 	feed(0, QUIPU_SIGNAL_CYCLES, 1000);
 	assert_int_equal(word(a, 0, 0), 0);
@@ -468,7 +470,9 @@ static void e9_larger_than_the_memory(void **state)
 	struct quipu_imc_trace_count n;
 
 	(void)state;
-	assert_int_equal(quipu_imc_scom_write(bed.imc, 0, 0x20010aa9, QUIPU_TRACE_SCOM | quipu_ibm_put(1, 48, 50)), 0);
+	assert_int_equal(quipu_imc_scom_write(bed.imc, 0, 0x20010aa9,
+					      QUIPU_TRACE_SCOM | quipu_ibm_put(1, 48, 50)),
+			 0);
 	bed_run(&bed, 1, 40 * MS);
 	quipu_imc_trace_counts(bed.imc, 0, &n);
 	assert_int_equal(n.overwritten, 1003);
@@ -524,16 +528,23 @@ static void e12_identities(void **state)
 		bed_pass(&bed, MS / 10);
 	}
 	bed_opal(&bed, STOP, CORE, 0, 0);
-	assert_close(core_cell(a, 0xe0) + core_cell(a, 0x120) + core_cell(a, 0x160) + core_cell(a, 0x1a0) +
-		     core_cell(a, 0x1e0), core_cell(a, 0x8d8), 5);
-	assert_close(core_cell(a, 0x058), core_cell(a, 0x120) + core_cell(a, 0x160) + core_cell(a, 0x1a0) +
-		     core_cell(a, 0x1e0), 4);
+	assert_close(core_cell(a, 0xe0) + core_cell(a, 0x120) + core_cell(a, 0x160) +
+			     core_cell(a, 0x1a0) + core_cell(a, 0x1e0),
+		     core_cell(a, 0x8d8), 5);
+	assert_close(core_cell(a, 0x058),
+		     core_cell(a, 0x120) + core_cell(a, 0x160) + core_cell(a, 0x1a0) +
+			     core_cell(a, 0x1e0),
+		     4);
 	assert_close(core_cell(a, 0x060), core_cell(a, 0x1e0), 1);
 	assert_close(core_cell(a, 0x018), 4 * core_cell(a, 0x8d8), 4);
-	assert_close(core_cell(a, 0x030), core_cell(a, 0x120) + 2 * core_cell(a, 0x160) + 3 * core_cell(a, 0x1a0) +
-		     4 * core_cell(a, 0x1e0), 10);
-	assert_close(core_cell(a, 0x028), core_cell(a, 0x118) + core_cell(a, 0x158) + core_cell(a, 0x198) +
-		     core_cell(a, 0x1d8), 4);
+	assert_close(core_cell(a, 0x030),
+		     core_cell(a, 0x120) + 2 * core_cell(a, 0x160) + 3 * core_cell(a, 0x1a0) +
+			     4 * core_cell(a, 0x1e0),
+		     10);
+	assert_close(core_cell(a, 0x028),
+		     core_cell(a, 0x118) + core_cell(a, 0x158) + core_cell(a, 0x198) +
+			     core_cell(a, 0x1d8),
+		     4);
 	assert_close(core_cell(a, 0x098), core_cell(a, 0x0a0), 1);
 	assert_close(core_cell(a, 0x098), TB(15 * (MS / 4 + MS / 10)) / 16, 1);
 }
@@ -543,18 +554,39 @@ static void e12_identities(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		CASE(o1_core_init_programs_the_core), CASE(o2_address_bits_that_pdbar_has),
-		CASE(o3_start_and_stop_switch_htm), CASE(o4_trace_init_sets_the_trace_register),
-		CASE(o5_unknown_cpu_is_refused), CASE(o6_nest_init_looks_at_nothing), CASE(o7_nest_without_microcode),
-		CASE(o8_nest_start_is_taken_by_the_next_step), CASE(o9_unknown_type_does_nothing), CASE(o10_unknown_token),
-		CASE(m1_power_on), CASE(m2_groups_are_posted_by_their_periods), CASE(m3_speed_1_halves_the_first_group),
-		CASE(m4_line_fills_appear_divided), CASE(m5_events_of_a_pause_never_appear), CASE(m6_clear),
-		CASE(m7_bad_speed), CASE(m8_bad_mode), CASE(m9_unknown_command_stays), CASE(m10_memory_is_big_endian),
-		CASE(m11_slow_speeds_divide_by_65536), CASE(e1_thread_counts_user_instructions),
-		CASE(e2_engine_off_counts_nothing), CASE(e3_remainder_is_kept), CASE(e4_cycles_by_how_many_threads_run),
-		CASE(e5_records_of_a_millisecond), CASE(e6_period_is_251_ticks), CASE(e7_wraps_silently),
-		CASE(e8_other_selects), CASE(e9_larger_than_the_memory), CASE(e10_records_are_of_a_program),
-		CASE(e11_ldbar_starts_anew), CASE(e12_identities),
+		CASE(o1_core_init_programs_the_core),
+		CASE(o2_address_bits_that_pdbar_has),
+		CASE(o3_start_and_stop_switch_htm),
+		CASE(o4_trace_init_sets_the_trace_register),
+		CASE(o5_unknown_cpu_is_refused),
+		CASE(o6_nest_init_looks_at_nothing),
+		CASE(o7_nest_without_microcode),
+		CASE(o8_nest_start_is_taken_by_the_next_step),
+		CASE(o9_unknown_type_does_nothing),
+		CASE(o10_unknown_token),
+		CASE(m1_power_on),
+		CASE(m2_groups_are_posted_by_their_periods),
+		CASE(m3_speed_1_halves_the_first_group),
+		CASE(m4_line_fills_appear_divided),
+		CASE(m5_events_of_a_pause_never_appear),
+		CASE(m6_clear),
+		CASE(m7_bad_speed),
+		CASE(m8_bad_mode),
+		CASE(m9_unknown_command_stays),
+		CASE(m10_memory_is_big_endian),
+		CASE(m11_slow_speeds_divide_by_65536),
+		CASE(e1_thread_counts_user_instructions),
+		CASE(e2_engine_off_counts_nothing),
+		CASE(e3_remainder_is_kept),
+		CASE(e4_cycles_by_how_many_threads_run),
+		CASE(e5_records_of_a_millisecond),
+		CASE(e6_period_is_251_ticks),
+		CASE(e7_wraps_silently),
+		CASE(e8_other_selects),
+		CASE(e9_larger_than_the_memory),
+		CASE(e10_records_are_of_a_program),
+		CASE(e11_ldbar_starts_anew),
+		CASE(e12_identities),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

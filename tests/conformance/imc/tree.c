@@ -43,7 +43,8 @@ static void bring_up(void)
 	bed.machine = quipu_machine_parse(bed.fdt, fdt_totalsize(bed.fdt), "test", &bed.notes);
 	assert_non_null(bed.machine);
 	bed.manual = quipu_manual_signals_new(bed.machine->ncpus);
-	machine = quipu_system_new(bed.machine, quipu_manual_signals_base(bed.manual), &config, &bed.notes);
+	machine = quipu_system_new(bed.machine, quipu_manual_signals_base(bed.manual), &config,
+				   &bed.notes);
 	assert_non_null(machine);
 	files = quipu_tree_new(bed.machine, quipu_system_core(machine));
 	assert_non_null(files);
@@ -82,7 +83,8 @@ static unsigned count_files(const char *name, const char *dir, bool plain)
 	for (size_t i = 0; i < files->n; i++) {
 		const char *p = files->files[i].path;
 
-		n += !strncmp(p, prefix, strlen(prefix)) && !(plain && (strstr(p, ".scale") || strstr(p, ".unit")));
+		n += !strncmp(p, prefix, strlen(prefix)) &&
+		     !(plain && (strstr(p, ".scale") || strstr(p, ".unit")));
 	}
 	return n;
 }
@@ -100,9 +102,12 @@ static void t1_the_example(void **state)
 	(void)state;
 	begin("example");
 	bring_up();
-	assert_string_equal(file("nest_mcs01_imc/events/PM_MCS01_64B_RD_DISP_PORT01"), "event=0xc8\n");
-	assert_string_equal(file("nest_mcs01_imc/events/PM_MCS01_64B_RD_DISP_PORT01.scale"), "256\n");
-	assert_string_equal(file("nest_mcs01_imc/events/PM_MCS01_128B_WR_DISP_PORT01"), "event=0xd8\n");
+	assert_string_equal(file("nest_mcs01_imc/events/PM_MCS01_64B_RD_DISP_PORT01"),
+			    "event=0xc8\n");
+	assert_string_equal(file("nest_mcs01_imc/events/PM_MCS01_64B_RD_DISP_PORT01.scale"),
+			    "256\n");
+	assert_string_equal(file("nest_mcs01_imc/events/PM_MCS01_128B_WR_DISP_PORT01"),
+			    "event=0xd8\n");
 	assert_string_equal(file("nest_mcs01_imc/alias"), "nest_mcs01\n");
 	assert_string_equal(file("core_imc/events/CPM_NON_IDLE_INST"), "event=0x28\n");
 	assert_string_equal(file("core_imc/events/CPM_NON_IDLE_INST.scale"), "512\n");
@@ -127,7 +132,8 @@ static void t2_t3_scale_and_unit_are_inherited_apart(void **state)
 	fdt_delprop(bed.fdt, bed_node(&bed, TOP "/core@18"), "scale");
 	bring_up();
 	assert_string_equal(file("nest_mcs01_imc/events/PM_MCS01_64B_RD_DISP_PORT01.scale"), "7\n");
-	assert_string_equal(file("nest_mcs01_imc/events/PM_MCS01_64B_RD_DISP_PORT01.unit"), "MiB\n");
+	assert_string_equal(file("nest_mcs01_imc/events/PM_MCS01_64B_RD_DISP_PORT01.unit"),
+			    "MiB\n");
 	assert_null(file("core_imc/events/CPM_NON_IDLE_INST.scale"));
 	assert_null(file("core_imc/events/CPM_NON_IDLE_INST.unit"));
 	end();
@@ -177,7 +183,8 @@ static void t7_no_chips(void **state)
 	fdt_delprop(bed.fdt, bed_node(&bed, TOP "/mcs01@c8"), "chip-id");
 	assert_int_equal(fdt_pack(bed.fdt), 0);
 	bed.machine = quipu_machine_parse(bed.fdt, fdt_totalsize(bed.fdt), "test", &bed.notes);
-	assert_int_equal(imc_tree_read(bed.machine, false, &notes, &t), 0); /* as the kernel finds it */
+	assert_int_equal(imc_tree_read(bed.machine, false, &notes, &t),
+			 0); /* as the kernel finds it */
 	for (unsigned i = 0; i < t.nunits; i++)
 		assert_int_not_equal(t.units[i].type, IMC_NEST);
 	imc_tree_free(&t);
@@ -213,7 +220,8 @@ static void t10_revision(void **state)
 {
 	(void)state;
 	begin("power9");
-	fdt_setprop_u32(bed.fdt, bed_node(&bed, "/cpus/PowerPC,POWER9@0"), "cpu-version", 0x004e1201);
+	fdt_setprop_u32(bed.fdt, bed_node(&bed, "/cpus/PowerPC,POWER9@0"), "cpu-version",
+			0x004e1201);
 	bring_up();
 	assert_false(has_pmu("trace_imc"));
 	assert_true(has_pmu("thread_imc"));
@@ -284,7 +292,8 @@ static void t15_default_tree(void **state)
 	assert_string_equal(file("nest_powerbus0/events/PM_PB_CYC2"), "event=0x100\n");
 	assert_string_equal(file("nest_powerbus0/events/PM_PB_CYC2.scale"), "256\n");
 	assert_string_equal(file("core_imc/events/CPM_CS_FROM_MEM_LOCAL_KERNEL"), "event=0x1fa0\n");
-	assert_string_equal(file("core_imc/events/CPM_CS_FROM_MEM_NON_LOCAL_KERNEL"), "event=0x1fd8\n");
+	assert_string_equal(file("core_imc/events/CPM_CS_FROM_MEM_NON_LOCAL_KERNEL"),
+			    "event=0x1fd8\n");
 	/* T18 */
 	assert_string_equal(file("nest_mcs01/cpumask"), "0,16\n");
 	assert_string_equal(file("core_imc/cpumask"), "0,4,8,12,16,20,24,28\n");
@@ -319,7 +328,8 @@ static void t20_descriptions_stay_out_of_sysfs(void **state)
 	begin("example");
 	bring_up();
 	for (size_t i = 0; i < files->n; i++)
-		assert_null(files->files[i].text ? strstr(files->files[i].text, "64 bytes or less") : NULL);
+		assert_null(files->files[i].text ? strstr(files->files[i].text, "64 bytes or less")
+						 : NULL);
 	end();
 }
 
@@ -344,10 +354,12 @@ static void a_name_that_is_there_twice_is_noted(void **state)
 {
 	(void)state;
 	begin("example");
-	fdt_setprop_string(bed.fdt, bed_node(&bed, TOP "/mcs-ev/event@10"), "event-name", "64B_RD_DISP_PORT01");
+	fdt_setprop_string(bed.fdt, bed_node(&bed, TOP "/mcs-ev/event@10"), "event-name",
+			   "64B_RD_DISP_PORT01");
 	bring_up();
 	assert_int_equal(count_files("nest_mcs01_imc", "events", true), 1);
-	assert_string_equal(file("nest_mcs01_imc/events/PM_MCS01_64B_RD_DISP_PORT01"), "event=0xc8\n");
+	assert_string_equal(file("nest_mcs01_imc/events/PM_MCS01_64B_RD_DISP_PORT01"),
+			    "event=0xc8\n");
 	assert_true(noted("there twice"));
 	end();
 }
@@ -381,7 +393,8 @@ static void a_published_catalog_loads(void **state)
 	FILE *f;
 
 	(void)state;
-	snprintf(command, sizeof(command), "dtc -q -I dts -O dtb '%s/81E00612.4E0200.dts' 2>/dev/null", dir ? dir : ".");
+	snprintf(command, sizeof(command),
+		 "dtc -q -I dts -O dtb '%s/81E00612.4E0200.dts' 2>/dev/null", dir ? dir : ".");
 	f = popen(command, "r");
 	assert_non_null(f);
 	n = fread(blob, 1, sizeof(blob), f);
@@ -411,12 +424,25 @@ static void a_published_catalog_loads(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		CASE(t1_the_example), CASE(t2_t3_scale_and_unit_are_inherited_apart), CASE(t4_empty_prefix), CASE(t5_type),
-		CASE(t6_size), CASE(t7_no_chips), CASE(t8_dangling_events), CASE(t9_events_that_are_none),
-		CASE(t10_revision), CASE(t11_t12_availability), CASE(t13_microcode_is_down), CASE(t14_no_core_no_thread),
-		CASE(t15_default_tree), CASE(t19_formats), CASE(t20_descriptions_stay_out_of_sysfs),
-		CASE(the_current_catalog_loads_with_its_slips_noted), CASE(a_name_that_is_there_twice_is_noted),
-		CASE(an_offset_beyond_the_memory_is_noted), CASE(a_published_catalog_loads),
+		CASE(t1_the_example),
+		CASE(t2_t3_scale_and_unit_are_inherited_apart),
+		CASE(t4_empty_prefix),
+		CASE(t5_type),
+		CASE(t6_size),
+		CASE(t7_no_chips),
+		CASE(t8_dangling_events),
+		CASE(t9_events_that_are_none),
+		CASE(t10_revision),
+		CASE(t11_t12_availability),
+		CASE(t13_microcode_is_down),
+		CASE(t14_no_core_no_thread),
+		CASE(t15_default_tree),
+		CASE(t19_formats),
+		CASE(t20_descriptions_stay_out_of_sysfs),
+		CASE(the_current_catalog_loads_with_its_slips_noted),
+		CASE(a_name_that_is_there_twice_is_noted),
+		CASE(an_offset_beyond_the_memory_is_noted),
+		CASE(a_published_catalog_loads),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

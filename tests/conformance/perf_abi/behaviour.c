@@ -16,8 +16,8 @@
 
 #include "../../unit/event/world.h"
 
-#define MS UINT64_C(1000000)
-#define ENABLE(e) assert_int_equal(quipu_event_ioctl(e, PERF_EVENT_IOC_ENABLE, 0), 0)
+#define MS	   UINT64_C(1000000)
+#define ENABLE(e)  assert_int_equal(quipu_event_ioctl(e, PERF_EVENT_IOC_ENABLE, 0), 0)
 #define DISABLE(e) assert_int_equal(quipu_event_ioctl(e, PERF_EVENT_IOC_DISABLE, 0), 0)
 
 static uint8_t record[65536];
@@ -69,9 +69,12 @@ static void test_cache_codes(void **state)
 	(void)state;
 	world_init(&w, 2, -1);
 	assert_int_equal(world_try(&w, world_attr(PERF_TYPE_HW_CACHE, 0, 0), 100, -1, NULL), 0);
-	assert_int_equal(world_try(&w, world_attr(PERF_TYPE_HW_CACHE, 0x010002, 0), 100, -1, NULL), -ENOENT);
-	assert_int_equal(world_try(&w, world_attr(PERF_TYPE_HW_CACHE, 7, 0), 100, -1, NULL), -EINVAL);
-	assert_int_equal(world_try(&w, world_attr(PERF_TYPE_HW_CACHE, 0x300, 0), 100, -1, NULL), -EINVAL);
+	assert_int_equal(world_try(&w, world_attr(PERF_TYPE_HW_CACHE, 0x010002, 0), 100, -1, NULL),
+			 -ENOENT);
+	assert_int_equal(world_try(&w, world_attr(PERF_TYPE_HW_CACHE, 7, 0), 100, -1, NULL),
+			 -EINVAL);
+	assert_int_equal(world_try(&w, world_attr(PERF_TYPE_HW_CACHE, 0x300, 0), 100, -1, NULL),
+			 -EINVAL);
 	world_free(&w);
 }
 
@@ -122,7 +125,8 @@ static void test_extended_type(void **state)
 	world_work(&w, 0, 12345);
 	assert_int_equal(world_value(plain), 12345);
 	assert_int_equal(world_value(extended), 12345);
-	assert_int_equal(world_try(&w, HW((uint64_t)w.un_pmu.type << 32 | 1, 0), 100, -1, NULL), -ENOENT);
+	assert_int_equal(world_try(&w, HW((uint64_t)w.un_pmu.type << 32 | 1, 0), 100, -1, NULL),
+			 -ENOENT);
 	world_free(&w);
 }
 
@@ -135,14 +139,36 @@ static void test_permissions(void **state)
 		uint64_t flags, sample_type;
 		int want[5]; /* at -1, 0, 1, 2, 3 */
 	} table[] = {
-		{"own task, user only", true, false, QUIPU_ATTR_EXCLUDE_KERNEL, 0, {0, 0, 0, 0, -EACCES}},
+		{"own task, user only",
+		 true,
+		 false,
+		 QUIPU_ATTR_EXCLUDE_KERNEL,
+		 0,
+		 {0, 0, 0, 0, -EACCES}},
 		{"own task, kernel", true, false, 0, 0, {0, 0, 0, -EACCES, -EACCES}},
-		{"a whole CPU", false, false, QUIPU_ATTR_EXCLUDE_KERNEL, 0, {0, 0, -EACCES, -EACCES, -EACCES}},
-		{"another's task", true, true, QUIPU_ATTR_EXCLUDE_KERNEL, 0,
+		{"a whole CPU",
+		 false,
+		 false,
+		 QUIPU_ATTR_EXCLUDE_KERNEL,
+		 0,
+		 {0, 0, -EACCES, -EACCES, -EACCES}},
+		{"another's task",
+		 true,
+		 true,
+		 QUIPU_ATTR_EXCLUDE_KERNEL,
+		 0,
 		 {-EACCES, -EACCES, -EACCES, -EACCES, -EACCES}},
-		{"physical addresses", true, false, QUIPU_ATTR_EXCLUDE_KERNEL, PERF_SAMPLE_PHYS_ADDR,
+		{"physical addresses",
+		 true,
+		 false,
+		 QUIPU_ATTR_EXCLUDE_KERNEL,
+		 PERF_SAMPLE_PHYS_ADDR,
 		 {0, 0, 0, -EACCES, -EACCES}},
-		{"namespaces", true, false, QUIPU_ATTR_EXCLUDE_KERNEL | QUIPU_ATTR_NAMESPACES, 0,
+		{"namespaces",
+		 true,
+		 false,
+		 QUIPU_ATTR_EXCLUDE_KERNEL | QUIPU_ATTR_NAMESPACES,
+		 0,
 		 {-EACCES, -EACCES, -EACCES, -EACCES, -EACCES}},
 	};
 
@@ -156,11 +182,14 @@ static void test_permissions(void **state)
 			a.sample_type = table[i].sample_type;
 			world_init(&w, 2, level);
 			quipu_task_set_uid(w.task, table[i].others ? 7 : 1000);
-			r = world_try(&w, a, table[i].task ? 100 : -1, table[i].task ? -1 : 0, NULL);
+			r = world_try(&w, a, table[i].task ? 100 : -1, table[i].task ? -1 : 0,
+				      NULL);
 			if (r != table[i].want[level + 1])
 				fail_msg("%s at %d: %d", table[i].what, level, r);
 			w.caller.perfmon = true;
-			assert_int_equal(world_try(&w, a, table[i].task ? 100 : -1, table[i].task ? -1 : 0, NULL), 0);
+			assert_int_equal(world_try(&w, a, table[i].task ? 100 : -1,
+						   table[i].task ? -1 : 0, NULL),
+					 0);
 			world_free(&w);
 		}
 	}
@@ -265,7 +294,8 @@ static void test_multiplexing(void **state)
 	world_work(&w, 0, 200 * 4 * MS);
 	for (int i = 0; i < 3; i++) {
 		struct quipu_count c = world_count(e[i]);
-		double share = (double)c.running / (double)c.enabled, scaled = (double)c.value / share;
+		double share = (double)c.running / (double)c.enabled,
+		       scaled = (double)c.value / share;
 
 		assert_int_equal(c.enabled, 800 * MS);
 		assert_true(share > 2.0 / 3 * 0.95 && share < 2.0 / 3 * 1.05);
@@ -348,9 +378,11 @@ static void test_nowhere_code(void **state)
 	(void)state;
 	world_init(&w, 2, -1);
 	run(&w, 0);
-	e = world_open(&w, world_attr(PERF_TYPE_RAW, RAW_NOWHERE, QUIPU_ATTR_EXCLUDE_KERNEL), 100, -1, NULL);
+	e = world_open(&w, world_attr(PERF_TYPE_RAW, RAW_NOWHERE, QUIPU_ATTR_EXCLUDE_KERNEL), 100,
+		       -1, NULL);
 	world_work(&w, 0, 1000);
-	assert_string_equal(world_count(e).reason, "no counter of this machine takes that raw code");
+	assert_string_equal(world_count(e).reason,
+			    "no counter of this machine takes that raw code");
 	world_free(&w);
 }
 
@@ -489,7 +521,8 @@ static void test_remove_on_exec(void **state)
 
 static void test_inherit_stat(void **state)
 {
-	struct quipu_attr a = HW(1, QUIPU_ATTR_INHERIT | QUIPU_ATTR_INHERIT_STAT | QUIPU_ATTR_SAMPLE_ID_ALL);
+	struct quipu_attr a =
+		HW(1, QUIPU_ATTR_INHERIT | QUIPU_ATTR_INHERIT_STAT | QUIPU_ATTR_SAMPLE_ID_ALL);
 	struct quipu_event *e;
 	struct quipu_task *child;
 	struct reader r;
@@ -587,9 +620,9 @@ static void test_wakeups(void **state)
 		uint32_t wakeup;
 		unsigned samples, wakes;
 	} table[] = {
-		{0, 0, 80, 0},		     /* 1920 bytes: not yet half of 4096 */
-		{0, 0, 90, 1},		     /* 2160 */
-		{0, 10, 35, 3},		     /* every tenth sample */
+		{0, 0, 80, 0},			    /* 1920 bytes: not yet half of 4096 */
+		{0, 0, 90, 1},			    /* 2160 */
+		{0, 10, 35, 3},			    /* every tenth sample */
 		{QUIPU_ATTR_WATERMARK, 240, 35, 3}, /* 840 bytes */
 	};
 
@@ -711,8 +744,15 @@ static void test_every_field(void **state)
 	(void)state;
 	for (unsigned bit = 0; bit <= 26; bit++) {
 		uint64_t all = ((UINT64_C(1) << 24) - 1) & ~(UINT64_C(1) << 14), chosen;
-		struct quipu_sample s = {.ip = 0x1000, .addr = 0x55, .weight = 9, .chain = chain, .nr_chain = 2,
-					 .branches = branches, .nr_branches = 2, .raw = "abcdefg", .raw_size = 7};
+		struct quipu_sample s = {.ip = 0x1000,
+					 .addr = 0x55,
+					 .weight = 9,
+					 .chain = chain,
+					 .nr_chain = 2,
+					 .branches = branches,
+					 .nr_branches = 2,
+					 .raw = "abcdefg",
+					 .raw_size = 7};
 		struct quipu_attr a = world_attr(PERF_TYPE_HARDWARE, 1, QUIPU_ATTR_SAMPLE_ID_ALL);
 		struct quipu_event *e;
 		struct reader r;
@@ -756,7 +796,8 @@ static void test_every_field(void **state)
 	}
 }
 
-static unsigned drain(struct reader *r, const struct quipu_attr *a, uint32_t type, struct parsed *last)
+static unsigned drain(struct reader *r, const struct quipu_attr *a, uint32_t type,
+		      struct parsed *last)
 {
 	unsigned n = 0;
 
@@ -800,7 +841,8 @@ static void test_fixed_period(void **state)
 
 static void test_frequency(void **state)
 {
-	struct quipu_attr a = sampling(4000, PERF_SAMPLE_TIME | PERF_SAMPLE_PERIOD, QUIPU_ATTR_FREQ);
+	struct quipu_attr a =
+		sampling(4000, PERF_SAMPLE_TIME | PERF_SAMPLE_PERIOD, QUIPU_ATTR_FREQ);
 	struct quipu_event *e;
 	struct reader r;
 	unsigned n;
@@ -915,7 +957,8 @@ static void test_callchain_markers(void **state)
 {
 	static const uint64_t chain[] = {0x2000, 0x3000};
 	struct quipu_attr a = world_attr(PERF_TYPE_HARDWARE, 1, 0);
-	struct quipu_sample s = {.ip = 0xffffffff81000000, .chain = chain, .nr_chain = 2, .cpumode = 1};
+	struct quipu_sample s = {
+		.ip = 0xffffffff81000000, .chain = chain, .nr_chain = 2, .cpumode = 1};
 	struct quipu_event *e;
 	struct reader r;
 	struct parsed p;
@@ -945,15 +988,22 @@ static void test_callchain_markers(void **state)
 static void test_sideband_order(void **state)
 {
 	static const uint32_t want[] = {
-		PERF_RECORD_COMM, PERF_RECORD_MMAP2, PERF_RECORD_MMAP2, PERF_RECORD_SAMPLE,
-		PERF_RECORD_FORK, PERF_RECORD_SAMPLE, PERF_RECORD_EXIT, PERF_RECORD_EXIT,
+		PERF_RECORD_COMM, PERF_RECORD_MMAP2,  PERF_RECORD_MMAP2, PERF_RECORD_SAMPLE,
+		PERF_RECORD_FORK, PERF_RECORD_SAMPLE, PERF_RECORD_EXIT,	 PERF_RECORD_EXIT,
 	};
-	const struct quipu_mapping program = {.addr = 0x10000, .len = 0x1000, .prot = PROT_READ | PROT_EXEC, .name = "/bin/prog"};
-	const struct quipu_mapping libc = {.addr = 0x40000, .len = 0x1000, .prot = PROT_READ | PROT_EXEC, .name = "/lib/libc.so.6"};
-	const struct quipu_mapping data = {.addr = 0x80000, .len = 0x1000, .prot = PROT_READ, .name = "[heap]"};
-	struct quipu_attr a = sampling(1000, PERF_SAMPLE_IP | PERF_SAMPLE_TID | PERF_SAMPLE_TIME,
-				       QUIPU_ATTR_DISABLED | QUIPU_ATTR_ENABLE_ON_EXEC | QUIPU_ATTR_COMM | QUIPU_ATTR_MMAP |
-					       QUIPU_ATTR_MMAP2 | QUIPU_ATTR_TASK | QUIPU_ATTR_INHERIT | QUIPU_ATTR_COMM_EXEC);
+	const struct quipu_mapping program = {
+		.addr = 0x10000, .len = 0x1000, .prot = PROT_READ | PROT_EXEC, .name = "/bin/prog"};
+	const struct quipu_mapping libc = {.addr = 0x40000,
+					   .len = 0x1000,
+					   .prot = PROT_READ | PROT_EXEC,
+					   .name = "/lib/libc.so.6"};
+	const struct quipu_mapping data = {
+		.addr = 0x80000, .len = 0x1000, .prot = PROT_READ, .name = "[heap]"};
+	struct quipu_attr a =
+		sampling(1000, PERF_SAMPLE_IP | PERF_SAMPLE_TID | PERF_SAMPLE_TIME,
+			 QUIPU_ATTR_DISABLED | QUIPU_ATTR_ENABLE_ON_EXEC | QUIPU_ATTR_COMM |
+				 QUIPU_ATTR_MMAP | QUIPU_ATTR_MMAP2 | QUIPU_ATTR_TASK |
+				 QUIPU_ATTR_INHERIT | QUIPU_ATTR_COMM_EXEC);
 	struct quipu_event *e;
 	struct quipu_task *child;
 	struct reader r;
@@ -1016,8 +1066,8 @@ static void test_trailer(void **state)
 		unsigned n = 0;
 		struct world w;
 
-		a.sample_type = PERF_SAMPLE_TID | PERF_SAMPLE_TIME | PERF_SAMPLE_ID | PERF_SAMPLE_STREAM_ID |
-				PERF_SAMPLE_CPU | PERF_SAMPLE_IDENTIFIER;
+		a.sample_type = PERF_SAMPLE_TID | PERF_SAMPLE_TIME | PERF_SAMPLE_ID |
+				PERF_SAMPLE_STREAM_ID | PERF_SAMPLE_CPU | PERF_SAMPLE_IDENTIFIER;
 		a.flags |= with ? QUIPU_ATTR_SAMPLE_ID_ALL : 0;
 		world_init(&w, 2, -1);
 		run(&w, 0);
@@ -1060,7 +1110,10 @@ static void test_sibling_after_close_in_kernel_order(void **state)
 	world_free(&w);
 }
 
-#define CASE(name, fn) {name, fn, NULL, NULL, NULL}
+#define CASE(name, fn)                                                                             \
+	{                                                                                          \
+		name, fn, NULL, NULL, NULL                                                         \
+	}
 
 int main(void)
 {
@@ -1071,10 +1124,13 @@ int main(void)
 		CASE("case 29-31 what an uncore PMU refuses", test_uncore_refusals),
 		CASE("case 32 extended hardware type", test_extended_type),
 		CASE("case 35 every cell of the permission table", test_permissions),
-		CASE("case 38 software and hardware in one group, either way round", test_mixed_groups),
+		CASE("case 38 software and hardware in one group, either way round",
+		     test_mixed_groups),
 		CASE("case 39 a group larger than the counters", test_group_too_big),
-		CASE("case 41 a sibling whose leader was off runs after its close", test_sibling_after_close_in_kernel_order),
-		CASE("case 48 a pinned event that does not fit, and its recovery", test_pinned_error),
+		CASE("case 41 a sibling whose leader was off runs after its close",
+		     test_sibling_after_close_in_kernel_order),
+		CASE("case 48 a pinned event that does not fit, and its recovery",
+		     test_pinned_error),
 		CASE("case 49 an exclusive group is alone", test_exclusive),
 		CASE("case 52 n+1 events on n counters", test_multiplexing),
 		CASE("case 53 the multiplexing interval", test_mux_interval),

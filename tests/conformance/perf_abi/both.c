@@ -54,16 +54,16 @@ static void core_stop(struct backend *b)
 	free(s);
 }
 
-static long core_open(struct backend *b, const void *bytes, size_t len, pid_t pid, int cpu, long group,
-		      unsigned long flags)
+static long core_open(struct backend *b, const void *bytes, size_t len, pid_t pid, int cpu,
+		      long group, unsigned long flags)
 {
 	struct core_self *s = b->self;
 	uint32_t back;
 	int r;
 
 	assert_true(s->n < HANDLES);
-	r = quipu_event_open(s->w.core, &s->w.caller, bytes, len, pid, cpu, group < 0 ? NULL : s->e[group], flags,
-			     &back, &s->e[s->n]);
+	r = quipu_event_open(s->w.core, &s->w.caller, bytes, len, pid, cpu,
+			     group < 0 ? NULL : s->e[group], flags, &back, &s->e[s->n]);
 	if (r) /* the promise: every refusal says why */
 		assert_true(quipu_core_last_reason(s->w.core)[0] != '\0');
 	return r ? r : (long)s->n++;
@@ -143,9 +143,20 @@ static void core_work(struct backend *b)
 }
 
 const struct backend core_backend = {
-	.name = "core", .start = core_start, .stop = core_stop, .open = core_open, .close = core_close,
-	.read = core_read, .ioctl = core_ioctl, .set_output = core_set_output, .map = core_map,
-	.memory = core_memory, .unmap = core_unmap, .poll = core_poll, .id = core_id, .work = core_work,
+	.name = "core",
+	.start = core_start,
+	.stop = core_stop,
+	.open = core_open,
+	.close = core_close,
+	.read = core_read,
+	.ioctl = core_ioctl,
+	.set_output = core_set_output,
+	.map = core_map,
+	.memory = core_memory,
+	.unmap = core_unmap,
+	.poll = core_poll,
+	.id = core_id,
+	.work = core_work,
 };
 
 /* ---- the host ---- */
@@ -157,8 +168,8 @@ struct host_self {
 	unsigned n;
 };
 
-static long host_open(struct backend *b, const void *bytes, size_t len, pid_t pid, int cpu, long group,
-		      unsigned long flags)
+static long host_open(struct backend *b, const void *bytes, size_t len, pid_t pid, int cpu,
+		      long group, unsigned long flags)
 {
 	struct host_self *s = b->self;
 	/* The kernel reads as much as the attr's size says: whatever lies behind must be readable zeros. */
@@ -168,8 +179,8 @@ static long host_open(struct backend *b, const void *bytes, size_t len, pid_t pi
 	assert_true(s->n < HANDLES && len <= sizeof(copy));
 	if (bytes)
 		memcpy(copy, bytes, len);
-	fd = syscall(SYS_perf_event_open, bytes ? (void *)copy : (void *)8, pid, cpu, group < 0 ? -1 : s->fd[group],
-		     flags);
+	fd = syscall(SYS_perf_event_open, bytes ? (void *)copy : (void *)8, pid, cpu,
+		     group < 0 ? -1 : s->fd[group], flags);
 	if (fd < 0)
 		return -errno;
 	s->fd[s->n] = (int)fd;
@@ -190,7 +201,8 @@ static void host_close(struct backend *b, long h)
 
 static bool host_start(struct backend *b)
 {
-	struct quipu_attr a = world_attr(PERF_TYPE_SOFTWARE, PERF_COUNT_SW_TASK_CLOCK, QUIPU_ATTR_EXCLUDE_KERNEL);
+	struct quipu_attr a =
+		world_attr(PERF_TYPE_SOFTWARE, PERF_COUNT_SW_TASK_CLOCK, QUIPU_ATTR_EXCLUDE_KERNEL);
 	long h;
 
 	a.size = 128;
@@ -241,13 +253,16 @@ static int host_set_output(struct backend *b, long h, long to)
 {
 	struct host_self *s = b->self;
 
-	return ioctl(s->fd[h], PERF_EVENT_IOC_SET_OUTPUT, to < 0 ? -1L : (long)s->fd[to]) < 0 ? -errno : 0;
+	return ioctl(s->fd[h], PERF_EVENT_IOC_SET_OUTPUT, to < 0 ? -1L : (long)s->fd[to]) < 0
+		       ? -errno
+		       : 0;
 }
 
 static int host_map(struct backend *b, long h, size_t pages, bool writable)
 {
 	struct host_self *s = b->self;
-	void *mem = mmap(NULL, (pages + 1) * 4096, writable ? PROT_READ | PROT_WRITE : PROT_READ, MAP_SHARED, s->fd[h], 0);
+	void *mem = mmap(NULL, (pages + 1) * 4096, writable ? PROT_READ | PROT_WRITE : PROT_READ,
+			 MAP_SHARED, s->fd[h], 0);
 
 	if (mem == MAP_FAILED)
 		return -errno;
@@ -303,7 +318,18 @@ static void host_work(struct backend *b)
 }
 
 const struct backend host_backend = {
-	.name = "host", .start = host_start, .stop = host_stop, .open = host_open, .close = host_close,
-	.read = host_read, .ioctl = host_ioctl, .set_output = host_set_output, .map = host_map,
-	.memory = host_memory, .unmap = host_unmap, .poll = host_poll, .id = host_id, .work = host_work,
+	.name = "host",
+	.start = host_start,
+	.stop = host_stop,
+	.open = host_open,
+	.close = host_close,
+	.read = host_read,
+	.ioctl = host_ioctl,
+	.set_output = host_set_output,
+	.map = host_map,
+	.memory = host_memory,
+	.unmap = host_unmap,
+	.poll = host_poll,
+	.id = host_id,
+	.work = host_work,
 };

@@ -15,8 +15,8 @@ struct backend {
 	bool (*start)(struct backend *); /* false: not available here */
 	void (*stop)(struct backend *);
 	/* A handle >= 0, or -errno. @group: a handle or -1. @bytes NULL: an unreadable pointer. */
-	long (*open)(struct backend *, const void *bytes, size_t len, pid_t pid, int cpu, long group,
-		     unsigned long flags);
+	long (*open)(struct backend *, const void *bytes, size_t len, pid_t pid, int cpu,
+		     long group, unsigned long flags);
 	void (*close)(struct backend *, long h);
 	long (*read)(struct backend *, long h, void *buf, size_t len);
 	int (*ioctl)(struct backend *, long h, unsigned long cmd, unsigned long arg);

@@ -21,7 +21,7 @@ enum who { SELF, NOBODY, UNUSED };
 /* One open and its errno. */
 struct row {
 	const char *name;
-	int want; /* errno, 0: opens */
+	int want;		/* errno, 0: opens */
 	struct quipu_attr attr; /* type SOFTWARE, config TASK_CLOCK and exclude_kernel are added */
 	uint32_t size;		/* 128 unless given; ZERO_SIZE for 0 */
 	unsigned poke;		/* a byte to set to 1 */
@@ -33,7 +33,7 @@ struct row {
 	unsigned long flags;
 };
 #define ZERO_SIZE 0xffffffffu
-#define ANY (-1)
+#define ANY	  (-1)
 
 static const struct row rows[] = {
 	{"01 size 0", 0, .size = ZERO_SIZE, .cpu = ANY},
@@ -52,34 +52,74 @@ static const struct row rows[] = {
 	{"14 a pid that does not exist", ESRCH, .who = UNUSED, .cpu = ANY},
 	{"16 type 12345", ENOENT, .type = 12345, .cpu = ANY},
 	{"17 software config 99", ENOENT, .config = 99, .cpu = ANY},
-	{"19 sample_freq 10^7", EINVAL, {.flags = QUIPU_ATTR_FREQ, .sample_freq = 10000000}, .cpu = ANY},
+	{"19 sample_freq 10^7",
+	 EINVAL,
+	 {.flags = QUIPU_ATTR_FREQ, .sample_freq = 10000000},
+	 .cpu = ANY},
 	{"20 period bit 63", EINVAL, {.sample_period = UINT64_C(1) << 63}, .cpu = ANY},
-	{"21a inherit and SAMPLE_READ", EINVAL, {.flags = QUIPU_ATTR_INHERIT, .sample_type = PERF_SAMPLE_READ}, .cpu = ANY},
-	{"21b inherit, SAMPLE_READ and TID", 0,
-	 {.flags = QUIPU_ATTR_INHERIT, .sample_type = PERF_SAMPLE_READ | PERF_SAMPLE_TID}, .cpu = ANY},
+	{"21a inherit and SAMPLE_READ",
+	 EINVAL,
+	 {.flags = QUIPU_ATTR_INHERIT, .sample_type = PERF_SAMPLE_READ},
+	 .cpu = ANY},
+	{"21b inherit, SAMPLE_READ and TID",
+	 0,
+	 {.flags = QUIPU_ATTR_INHERIT, .sample_type = PERF_SAMPLE_READ | PERF_SAMPLE_TID},
+	 .cpu = ANY},
 	{"22a sigtrap without remove_on_exec", EINVAL, {.flags = QUIPU_ATTR_SIGTRAP}, .cpu = ANY},
-	{"22b remove_on_exec with enable_on_exec", EINVAL,
-	 {.flags = QUIPU_ATTR_REMOVE_ON_EXEC | QUIPU_ATTR_ENABLE_ON_EXEC}, .cpu = ANY},
-	{"22c inherit_thread without inherit", EINVAL, {.flags = QUIPU_ATTR_INHERIT_THREAD}, .cpu = ANY},
-	{"23 WEIGHT and WEIGHT_STRUCT", EINVAL, {.sample_type = PERF_SAMPLE_WEIGHT | 1 << 24}, .cpu = ANY},
-	{"24a branch stack of no kind", EINVAL,
-	 {.sample_type = PERF_SAMPLE_BRANCH_STACK, .branch_sample_type = PERF_SAMPLE_BRANCH_USER}, .cpu = ANY},
-	{"24b branch stack of a software event", EOPNOTSUPP,
-	 {.sample_type = PERF_SAMPLE_BRANCH_STACK, .branch_sample_type = PERF_SAMPLE_BRANCH_ANY}, .config = 9, .cpu = ANY},
-	{"25a user stack 65535", EINVAL, {.sample_type = PERF_SAMPLE_STACK_USER, .sample_stack_user = 65535}, .cpu = ANY},
-	{"25b user stack 12", EINVAL, {.sample_type = PERF_SAMPLE_STACK_USER, .sample_stack_user = 12}, .cpu = ANY},
-	{"25c user stack 1024", 0, {.sample_type = PERF_SAMPLE_STACK_USER, .sample_stack_user = 1024}, .cpu = ANY},
+	{"22b remove_on_exec with enable_on_exec",
+	 EINVAL,
+	 {.flags = QUIPU_ATTR_REMOVE_ON_EXEC | QUIPU_ATTR_ENABLE_ON_EXEC},
+	 .cpu = ANY},
+	{"22c inherit_thread without inherit",
+	 EINVAL,
+	 {.flags = QUIPU_ATTR_INHERIT_THREAD},
+	 .cpu = ANY},
+	{"23 WEIGHT and WEIGHT_STRUCT",
+	 EINVAL,
+	 {.sample_type = PERF_SAMPLE_WEIGHT | 1 << 24},
+	 .cpu = ANY},
+	{"24a branch stack of no kind",
+	 EINVAL,
+	 {.sample_type = PERF_SAMPLE_BRANCH_STACK, .branch_sample_type = PERF_SAMPLE_BRANCH_USER},
+	 .cpu = ANY},
+	{"24b branch stack of a software event",
+	 EOPNOTSUPP,
+	 {.sample_type = PERF_SAMPLE_BRANCH_STACK, .branch_sample_type = PERF_SAMPLE_BRANCH_ANY},
+	 .config = 9,
+	 .cpu = ANY},
+	{"25a user stack 65535",
+	 EINVAL,
+	 {.sample_type = PERF_SAMPLE_STACK_USER, .sample_stack_user = 65535},
+	 .cpu = ANY},
+	{"25b user stack 12",
+	 EINVAL,
+	 {.sample_type = PERF_SAMPLE_STACK_USER, .sample_stack_user = 12},
+	 .cpu = ANY},
+	{"25c user stack 1024",
+	 0,
+	 {.sample_type = PERF_SAMPLE_STACK_USER, .sample_stack_user = 1024},
+	 .cpu = ANY},
 	{"26 clock 99", EINVAL, {.flags = QUIPU_ATTR_USE_CLOCKID, .clockid = 99}, .cpu = ANY},
 	{"26b clock monotonic", 0, {.flags = QUIPU_ATTR_USE_CLOCKID, .clockid = 1}, .cpu = ANY},
-	{"26c clock realtime on a PMU without NMI", 0, {.flags = QUIPU_ATTR_USE_CLOCKID, .clockid = 0}, .cpu = ANY},
-	{"27 aux_output on a software event", EOPNOTSUPP, {.flags = QUIPU_ATTR_AUX_OUTPUT}, .cpu = ANY},
-	{"28 call chain deeper than the sysctl", EOVERFLOW,
-	 {.sample_type = PERF_SAMPLE_CALLCHAIN, .sample_max_stack = 200}, .cpu = ANY},
+	{"26c clock realtime on a PMU without NMI",
+	 0,
+	 {.flags = QUIPU_ATTR_USE_CLOCKID, .clockid = 0},
+	 .cpu = ANY},
+	{"27 aux_output on a software event",
+	 EOPNOTSUPP,
+	 {.flags = QUIPU_ATTR_AUX_OUTPUT},
+	 .cpu = ANY},
+	{"28 call chain deeper than the sysctl",
+	 EOVERFLOW,
+	 {.sample_type = PERF_SAMPLE_CALLCHAIN, .sample_max_stack = 200},
+	 .cpu = ANY},
 	{"A4.6 empty register mask", EINVAL, {.sample_type = PERF_SAMPLE_REGS_USER}, .cpu = ANY},
 	{"A4.18 control group without a CPU", EINVAL, .flags = 4, .cpu = ANY},
 	{"A4.1 before A4.2: bad flag and bad size", EINVAL, .flags = 16, .size = 63, .cpu = ANY},
-	{"A4.21 before A4.25: no task and no such event", ESRCH, .who = UNUSED, .config = 99, .cpu = ANY},
-	{"A4.23 before A4.25: no CPU and no such type", EINVAL, .type = 12345, .who = NOBODY, .cpu = 100000},
+	{"A4.21 before A4.25: no task and no such event", ESRCH, .who = UNUSED, .config = 99,
+	 .cpu = ANY},
+	{"A4.23 before A4.25: no CPU and no such type", EINVAL, .type = 12345, .who = NOBODY,
+	 .cpu = 100000},
 };
 
 static void test_row(struct backend *b, const struct row *r)
@@ -107,13 +147,15 @@ static void test_row(struct backend *b, const struct row *r)
 
 static struct quipu_attr sw(uint64_t config, uint64_t flags)
 {
-	struct quipu_attr a = world_attr(PERF_TYPE_SOFTWARE, config, flags | QUIPU_ATTR_EXCLUDE_KERNEL);
+	struct quipu_attr a =
+		world_attr(PERF_TYPE_SOFTWARE, config, flags | QUIPU_ATTR_EXCLUDE_KERNEL);
 
 	a.size = 128;
 	return a;
 }
 
-static long try_open(struct backend *b, struct quipu_attr a, pid_t pid, int cpu, long group, unsigned long flags)
+static long try_open(struct backend *b, struct quipu_attr a, pid_t pid, int cpu, long group,
+		     unsigned long flags)
 {
 	return b->open(b, &a, sizeof(a), pid, cpu, group, flags);
 }
@@ -313,7 +355,8 @@ static void map_rules(struct backend *b)
 	assert_int_equal(b->map(b, h, 8, true), 0);
 	assert_int_equal(b->map(b, h, 16, true), -EINVAL);
 	assert_int_equal(b->map(b, inherits, 8, true), -EINVAL);
-	assert_int_equal(b->ioctl(b, one, PERF_EVENT_IOC_PAUSE_OUTPUT, 1), -EINVAL); /* no data pages */
+	assert_int_equal(b->ioctl(b, one, PERF_EVENT_IOC_PAUSE_OUTPUT, 1),
+			 -EINVAL); /* no data pages */
 	assert_int_equal(b->ioctl(b, h, PERF_EVENT_IOC_PAUSE_OUTPUT, 1), 0);
 }
 
@@ -337,8 +380,10 @@ static void control_page(struct backend *b)
 
 static void output_rules(struct backend *b)
 {
-	struct quipu_attr backward = sw(1, QUIPU_ATTR_WRITE_BACKWARD), clock = sw(1, QUIPU_ATTR_USE_CLOCKID);
-	long target = must(b, sw(1, 0), -1), e = must(b, sw(1, 0), -1), bare = must(b, sw(1, 0), -1);
+	struct quipu_attr backward = sw(1, QUIPU_ATTR_WRITE_BACKWARD),
+			  clock = sw(1, QUIPU_ATTR_USE_CLOCKID);
+	long target = must(b, sw(1, 0), -1), e = must(b, sw(1, 0), -1),
+	     bare = must(b, sw(1, 0), -1);
 	long other_cpu = try_open(b, sw(1, 0), 0, 0, -1, 0);
 	long other_task = try_open(b, sw(1, 0), b->other_pid, -1, -1, 0);
 
@@ -396,7 +441,8 @@ static void last_unmap_detaches(struct backend *b)
 
 static void records_parse(struct backend *b)
 {
-	struct quipu_attr a = sw(PERF_COUNT_SW_TASK_CLOCK, QUIPU_ATTR_DISABLED | QUIPU_ATTR_SAMPLE_ID_ALL);
+	struct quipu_attr a =
+		sw(PERF_COUNT_SW_TASK_CLOCK, QUIPU_ATTR_DISABLED | QUIPU_ATTR_SAMPLE_ID_ALL);
 	struct reader r = {.pages = 8};
 	static uint8_t record[65536];
 	unsigned samples = 0;
@@ -404,10 +450,11 @@ static void records_parse(struct backend *b)
 
 	a.sample_period = 200000;
 	a.read_format = 31;
-	a.sample_type = PERF_SAMPLE_IDENTIFIER | PERF_SAMPLE_IP | PERF_SAMPLE_TID | PERF_SAMPLE_TIME | PERF_SAMPLE_ADDR |
-			PERF_SAMPLE_ID | PERF_SAMPLE_STREAM_ID | PERF_SAMPLE_CPU | PERF_SAMPLE_PERIOD |
-			PERF_SAMPLE_READ | PERF_SAMPLE_CALLCHAIN | PERF_SAMPLE_RAW | PERF_SAMPLE_DATA_SRC |
-			PERF_SAMPLE_WEIGHT | PERF_SAMPLE_TRANSACTION;
+	a.sample_type = PERF_SAMPLE_IDENTIFIER | PERF_SAMPLE_IP | PERF_SAMPLE_TID |
+			PERF_SAMPLE_TIME | PERF_SAMPLE_ADDR | PERF_SAMPLE_ID |
+			PERF_SAMPLE_STREAM_ID | PERF_SAMPLE_CPU | PERF_SAMPLE_PERIOD |
+			PERF_SAMPLE_READ | PERF_SAMPLE_CALLCHAIN | PERF_SAMPLE_RAW |
+			PERF_SAMPLE_DATA_SRC | PERF_SAMPLE_WEIGHT | PERF_SAMPLE_TRANSACTION;
 	h = must(b, a, -1);
 	assert_int_equal(b->map(b, h, 8, true), 0);
 	b->ioctl(b, h, PERF_EVENT_IOC_ENABLE, 0);
@@ -457,7 +504,7 @@ static const struct {
 	{"79 samples parse field by field", records_parse},
 };
 
-#define ROWS (sizeof(rows) / sizeof(*rows))
+#define ROWS	 (sizeof(rows) / sizeof(*rows))
 #define PROGRAMS (sizeof(programs) / sizeof(*programs))
 
 struct job {
@@ -472,7 +519,9 @@ static void run_job(void **state)
 	struct backend b = *j->backend;
 
 	if (!b.start(&b)) {
-		print_message("skipped: this host gives no software events to an unprivileged or confined process: %s\n", j->name);
+		print_message(
+			"skipped: this host gives no software events to an unprivileged or confined process: %s\n",
+			j->name);
 		skip();
 	}
 	if (j->index < ROWS)
@@ -493,7 +542,8 @@ int main(void)
 			jobs[n].backend = host ? &host_backend : &core_backend;
 			jobs[n].index = i;
 			snprintf(jobs[n].name, sizeof(jobs[n].name), "case %s [%s]",
-				 i < ROWS ? rows[i].name : programs[i - ROWS].name, jobs[n].backend->name);
+				 i < ROWS ? rows[i].name : programs[i - ROWS].name,
+				 jobs[n].backend->name);
 			tests[n] = (struct CMUnitTest){jobs[n].name, run_job, NULL, NULL, &jobs[n]};
 		}
 	}

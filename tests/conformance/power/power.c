@@ -62,7 +62,8 @@ static int setup(void **state)
 	free(fdt);
 	assert_non_null(bed.machine);
 	bed.manual = quipu_manual_signals_new(bed.machine->ncpus);
-	bed.system = quipu_system_new(bed.machine, quipu_manual_signals_base(bed.manual), &config, &bed.notes);
+	bed.system = quipu_system_new(bed.machine, quipu_manual_signals_base(bed.manual), &config,
+				      &bed.notes);
 	assert_non_null(bed.system);
 	bed.core = quipu_system_core(bed.system);
 	bed.task = quipu_task_new(bed.core, NULL, 100, 100, false, "test", 0);
@@ -81,7 +82,8 @@ static int teardown(void **state)
 	return 0;
 }
 
-static int open_attr(struct quipu_attr *attr, pid_t pid, int cpu, struct quipu_event *group, struct quipu_event **e)
+static int open_attr(struct quipu_attr *attr, pid_t pid, int cpu, struct quipu_event *group,
+		     struct quipu_event **e)
 {
 	const struct quipu_caller who = {.pid = 1, .tid = 1, .perfmon = true, .ipc_lock = true};
 	uint32_t back;
@@ -90,7 +92,8 @@ static int open_attr(struct quipu_attr *attr, pid_t pid, int cpu, struct quipu_e
 	return quipu_event_open(bed.core, &who, attr, sizeof(*attr), pid, cpu, group, 0, &back, e);
 }
 
-static int open_event(uint32_t type, uint64_t config, pid_t pid, int cpu, struct quipu_event *group, struct quipu_event **e)
+static int open_event(uint32_t type, uint64_t config, pid_t pid, int cpu, struct quipu_event *group,
+		      struct quipu_event **e)
 {
 	struct quipu_attr attr = {.type = type, .config = config};
 
@@ -138,7 +141,9 @@ static void c1_sysfs(void **state)
 	assert_int_equal(formats, 13);
 	assert_int_equal(events, 24);
 	assert_string_equal(quipu_tree_text(t, "/sys/bus/event_source/devices/cpu/type"), "4\n");
-	assert_string_equal(quipu_tree_text(t, "/sys/bus/event_source/devices/cpu/events/instructions"), "event=0x02\n");
+	assert_string_equal(
+		quipu_tree_text(t, "/sys/bus/event_source/devices/cpu/events/instructions"),
+		"event=0x02\n");
 	assert_null(quipu_tree_text(t, "/sys/bus/event_source/devices/cpu/cpumask"));
 	quipu_tree_free(t);
 }
@@ -162,11 +167,12 @@ static void c3_cache_events(void **state)
 		uint64_t config, code;
 		int err;
 	} rows[] = {
-		{0x000000, 0x100fc, 0}, {0x010000, 0x2c04e, 0}, {0x000100, 0, -EOPNOTSUPP}, {0x010100, 0x300f0, 0},
-		{0x000200, 0x20054, 0}, {0x010101, 0, -EINVAL}, {0x000101, 0x408c, 0},	 {0x010002, 0x300fe, 0},
-		{0x000003, 0, -EOPNOTSUPP}, {0x010003, 0x300fc, 0}, {0x000103, 0, -EINVAL}, {0x010004, 0x400fc, 0},
-		{0x000005, 0x4d05e, 0}, {0x000006, 0, -EINVAL}, {0x000007, 0, -EINVAL}, {0x000300, 0, -EINVAL},
-		{0x020000, 0, -EINVAL},
+		{0x000000, 0x100fc, 0}, {0x010000, 0x2c04e, 0}, {0x000100, 0, -EOPNOTSUPP},
+		{0x010100, 0x300f0, 0}, {0x000200, 0x20054, 0}, {0x010101, 0, -EINVAL},
+		{0x000101, 0x408c, 0},	{0x010002, 0x300fe, 0}, {0x000003, 0, -EOPNOTSUPP},
+		{0x010003, 0x300fc, 0}, {0x000103, 0, -EINVAL}, {0x010004, 0x400fc, 0},
+		{0x000005, 0x4d05e, 0}, {0x000006, 0, -EINVAL}, {0x000007, 0, -EINVAL},
+		{0x000300, 0, -EINVAL}, {0x020000, 0, -EINVAL},
 	};
 
 	(void)state;
@@ -180,7 +186,8 @@ static void c3_cache_events(void **state)
 
 static void c4_malformed_codes(void **state)
 {
-	static const uint64_t codes[] = {0x21e, UINT64_C(1) << 52 | 0x1e, 0x700fa, 0x500f2, UINT64_C(1) << 63 | 0x1e};
+	static const uint64_t codes[] = {0x21e, UINT64_C(1) << 52 | 0x1e, 0x700fa, 0x500f2,
+					 UINT64_C(1) << 63 | 0x1e};
 
 	(void)state;
 	for (unsigned i = 0; i < sizeof(codes) / sizeof(codes[0]); i++)
@@ -225,14 +232,28 @@ static void c7_register_values(void **state)
 	} rows[] = {
 		{{0x1e}, {1}, 0x8010, 0x1e000000, UINT64_C(0x80000000000)},
 		{{0x1e, 2}, {1, 2}, 0xc010, 0x1e020000, UINT64_C(0x80000000000)},
-		{{0x1e, 2, 0x100fc, 0x2c04e}, {3, 4, 1, 2}, 0xc010, UINT64_C(0x0c000000fc4e1e02), UINT64_C(0x80000000000)},
-		{{0x1e, 2, 0x100fc, 0x2c04e, 0x4d05e}, {3, 5, 1, 2, 4}, 0xc000, UINT64_C(0x0c0d0000fc4e1e5e),
+		{{0x1e, 2, 0x100fc, 0x2c04e},
+		 {3, 4, 1, 2},
+		 0xc010,
+		 UINT64_C(0x0c000000fc4e1e02),
 		 UINT64_C(0x80000000000)},
-		{{0x1e, 2, 0x4d05e, 0x100fc, 0x2c04e, 0x300f0}, {6, 5, 4, 1, 2, 3}, 0xc000, UINT64_C(0x0c0d0000fc4ef05e),
+		{{0x1e, 2, 0x100fc, 0x2c04e, 0x4d05e},
+		 {3, 5, 1, 2, 4},
+		 0xc000,
+		 UINT64_C(0x0c0d0000fc4e1e5e),
+		 UINT64_C(0x80000000000)},
+		{{0x1e, 2, 0x4d05e, 0x100fc, 0x2c04e, 0x300f0},
+		 {6, 5, 4, 1, 2, 3},
+		 0xc000,
+		 UINT64_C(0x0c0d0000fc4ef05e),
 		 UINT64_C(0x80000000000)},
 		{{UINT64_C(0x34340401e0)}, {4}, 0x4010, 0xe0, 0x13451},
 		{{UINT64_C(0x343c0401e0)}, {4}, 0x4010, 0xe0, 0x13471},
-		{{0x16880, 0x46880}, {1, 4}, 0xc010, UINT64_C(0x6006008280000080), UINT64_C(0x80000000000)},
+		{{0x16880, 0x46880},
+		 {1, 4},
+		 0xc010,
+		 UINT64_C(0x6006008280000080),
+		 UINT64_C(0x80000000000)},
 	};
 	static const bool task[6] = {true, true, true, true, true, true};
 	static const uint64_t freeze[6];
@@ -295,7 +316,8 @@ static void c9_cycles_five_times(void **state)
 
 static void c10_pairs_that_want_one_counter(void **state)
 {
-	static const uint64_t pairs[][2] = {{0x4d05e, 0x400f6}, {0x100f8, 0x1e054},
+	static const uint64_t pairs[][2] = {{0x4d05e, 0x400f6},
+					    {0x100f8, 0x1e054},
 					    {UINT64_C(0x34340401e0), UINT64_C(0x343c0401e0)}};
 	int err;
 
@@ -325,7 +347,8 @@ static void c11_alternatives(void **state)
 static void c12_second_pass_is_lax(void **state)
 {
 	static const bool task[3] = {true, true, true};
-	uint64_t alone[] = {0x16880}, pair[] = {0x46880, 0x16880}, lax[] = {0x200f4, 0x2c04e, 0x16880};
+	uint64_t alone[] = {0x16880}, pair[] = {0x46880, 0x16880},
+		 lax[] = {0x200f4, 0x2c04e, 0x16880};
 	static const uint64_t freeze[3];
 	struct power_values v;
 
@@ -372,14 +395,17 @@ static uint64_t samples_of(void *ring, size_t pages)
 
 static void c14_every_period_a_sample(void **state)
 {
-	static const uint64_t periods[] = {97, 4099, (UINT64_C(1) << 31) - 1, UINT64_C(1) << 31, (UINT64_C(1) << 31) + 5};
-	static const uint64_t totals[] = {97 * 50 + 3, 4099 * 20 + 1, UINT64_C(1) << 34, UINT64_C(1) << 34,
-					  UINT64_C(1) << 34};
+	static const uint64_t periods[] = {97, 4099, (UINT64_C(1) << 31) - 1, UINT64_C(1) << 31,
+					   (UINT64_C(1) << 31) + 5};
+	static const uint64_t totals[] = {97 * 50 + 3, 4099 * 20 + 1, UINT64_C(1) << 34,
+					  UINT64_C(1) << 34, UINT64_C(1) << 34};
 
 	(void)state;
 	for (unsigned i = 0; i < sizeof(periods) / sizeof(periods[0]); i++) {
 		const struct quipu_caller who = {.perfmon = true, .ipc_lock = true};
-		struct quipu_attr attr = {.type = PERF_TYPE_RAW, .config = 2, .sample_period = periods[i],
+		struct quipu_attr attr = {.type = PERF_TYPE_RAW,
+					  .config = 2,
+					  .sample_period = periods[i],
 					  .sample_type = PERF_SAMPLE_IP | PERF_SAMPLE_PERIOD};
 		void *ring = aligned_alloc(4096, 17 * 4096);
 		struct quipu_event *e;
@@ -399,13 +425,15 @@ static void c14_every_period_a_sample(void **state)
 
 static void c16_kernel_only_counts_nothing(void **state)
 {
-	struct quipu_attr attr = {.type = PERF_TYPE_RAW, .config = 2, .flags = QUIPU_ATTR_EXCLUDE_USER};
+	struct quipu_attr attr = {
+		.type = PERF_TYPE_RAW, .config = 2, .flags = QUIPU_ATTR_EXCLUDE_USER};
 	struct quipu_event *k, *u;
 
 	(void)state;
 	assert_int_equal(open_attr(&attr, 100, -1, NULL, &k), 0);
 	attr.flags = QUIPU_ATTR_EXCLUDE_KERNEL | QUIPU_ATTR_EXCLUDE_HV;
-	assert_int_equal(open_attr(&attr, 100, -1, k, &u), 0); /* C17: one group, each its own states */
+	assert_int_equal(open_attr(&attr, 100, -1, k, &u),
+			 0); /* C17: one group, each its own states */
 	feed(QUIPU_SIGNAL_INSTRUCTIONS, 1000);
 	assert_int_equal(count(k), 0);
 	assert_int_equal(count(u), 1000);
@@ -415,8 +443,11 @@ static void c16_kernel_only_counts_nothing(void **state)
 
 static void c22_registers_in_samples(void **state)
 {
-	struct quipu_attr attr = {.type = PERF_TYPE_RAW, .config = 2, .sample_period = 1000,
-				  .sample_type = PERF_SAMPLE_REGS_INTR, .sample_regs_intr = UINT64_C(0x1fffffffffff)};
+	struct quipu_attr attr = {.type = PERF_TYPE_RAW,
+				  .config = 2,
+				  .sample_period = 1000,
+				  .sample_type = PERF_SAMPLE_REGS_INTR,
+				  .sample_regs_intr = UINT64_C(0x1fffffffffff)};
 	struct quipu_event *e = NULL;
 
 	(void)state;
@@ -429,7 +460,9 @@ static void c22_registers_in_samples(void **state)
 
 static void c26_every_nth_load(void **state)
 {
-	struct quipu_attr attr = {.type = PERF_TYPE_RAW, .config = UINT64_C(0x34340401e0), .sample_period = 100,
+	struct quipu_attr attr = {.type = PERF_TYPE_RAW,
+				  .config = UINT64_C(0x34340401e0),
+				  .sample_period = 100,
 				  .sample_type = PERF_SAMPLE_IP | PERF_SAMPLE_ADDR};
 	const struct quipu_caller who = {.perfmon = true, .ipc_lock = true};
 	void *ring = aligned_alloc(4096, 9 * 4096);
@@ -453,11 +486,23 @@ static void c26_every_nth_load(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		CASE(c1_sysfs), CASE(c2_generic_events), CASE(c3_cache_events), CASE(c4_malformed_codes),
-		CASE(c5_sample_modes), CASE(c6_blacklist), CASE(c7_register_values), CASE(c8_six_of_a_task_four_of_a_cpu),
-		CASE(c9_cycles_five_times), CASE(c10_pairs_that_want_one_counter), CASE(c11_alternatives),
-		CASE(c12_second_pass_is_lax), CASE(c13_counts_through_interrupts), CASE(c14_every_period_a_sample),
-		CASE(c16_kernel_only_counts_nothing), CASE(c22_registers_in_samples), CASE(c26_every_nth_load),
+		CASE(c1_sysfs),
+		CASE(c2_generic_events),
+		CASE(c3_cache_events),
+		CASE(c4_malformed_codes),
+		CASE(c5_sample_modes),
+		CASE(c6_blacklist),
+		CASE(c7_register_values),
+		CASE(c8_six_of_a_task_four_of_a_cpu),
+		CASE(c9_cycles_five_times),
+		CASE(c10_pairs_that_want_one_counter),
+		CASE(c11_alternatives),
+		CASE(c12_second_pass_is_lax),
+		CASE(c13_counts_through_interrupts),
+		CASE(c14_every_period_a_sample),
+		CASE(c16_kernel_only_counts_nothing),
+		CASE(c22_registers_in_samples),
+		CASE(c26_every_nth_load),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -653,13 +653,9 @@ static struct quipu_sbiret run_step(struct harness *h, const struct step *s)
 		r.error = quipu_riscv_csr_write(h->rv, 0, (enum quipu_riscv_mode)a[0],
 						(unsigned)a[1], a[2]);
 		return r;
-	case CALL:
-		return quipu_riscv_ecall(h->rv, 0, QUIPU_SBI_PMU, a[0], a + 1);
-	case OTHER:
-		return quipu_riscv_ecall(h->rv, 0, a[0], a[1], (uint64_t[6]){a[2], a[3]});
-	case FEED_USER:
-		quipu_manual_signals_feed(h->manual, 0, a[0], a[1], 0x1000);
-		return r;
+	case CALL: return quipu_riscv_ecall(h->rv, 0, QUIPU_SBI_PMU, a[0], a + 1);
+	case OTHER: return quipu_riscv_ecall(h->rv, 0, a[0], a[1], (uint64_t[6]){a[2], a[3]});
+	case FEED_USER: quipu_manual_signals_feed(h->manual, 0, a[0], a[1], 0x1000); return r;
 	case FEED_MODE:
 		r.error =
 			quipu_riscv_feed(h->rv, 0, (enum quipu_riscv_mode)a[0], a[1], a[2], 0x1000);
@@ -667,27 +663,13 @@ static struct quipu_sbiret run_step(struct harness *h, const struct step *s)
 	case SET_MODE:
 		r.error = quipu_riscv_set_mode(h->rv, 0, (enum quipu_riscv_mode)a[0]);
 		return r;
-	case PENDING:
-		r.error = quipu_riscv_pending(h->rv, 0);
-		return r;
-	case RUN:
-		r.error = quipu_riscv_run(h->rv, 0);
-		return r;
-	case TAKEN:
-		r.error = h->interrupts;
-		return r;
-	case TRAP:
-		r.error = quipu_riscv_trap(h->rv, 0, (unsigned)a[0], 0);
-		return r;
-	case PEEK:
-		r.value = peek(h, a[0]);
-		return r;
-	case POKE:
-		poke(h, a[0], a[1]);
-		return r;
-	default:
-		fail_msg("no such step");
-		return r;
+	case PENDING: r.error = quipu_riscv_pending(h->rv, 0); return r;
+	case RUN: r.error = quipu_riscv_run(h->rv, 0); return r;
+	case TAKEN: r.error = h->interrupts; return r;
+	case TRAP: r.error = quipu_riscv_trap(h->rv, 0, (unsigned)a[0], 0); return r;
+	case PEEK: r.value = peek(h, a[0]); return r;
+	case POKE: poke(h, a[0], a[1]); return r;
+	default: fail_msg("no such step"); return r;
 	}
 }
 

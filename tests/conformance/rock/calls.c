@@ -885,48 +885,29 @@ static void memory(struct bed *b, const struct step *s)
 static void play_one(struct bed *b, const struct step *s)
 {
 	switch (s->op) {
-	case CALL:
-		call(b, s);
-		break;
+	case CALL: call(b, s); break;
 	case CALL_O2:
-	case TRAP:
-		raw(b, s);
-		break;
+	case TRAP: raw(b, s); break;
 	case SETV:
-	case GETV:
-		version(b, s);
-		break;
+	case GETV: version(b, s); break;
 	case TOLD:
 		b->expected[s->strand] = (unsigned)s->a[0];
 		assert_int_equal(b->told[s->strand], s->a[0]);
 		break;
-	case HANDLER:
-		b->handler_cycles = s->a[0];
-		break;
-	case HOLD:
-		quipu_rock_hold(b->r, s->a[0]);
-		break;
-	case REMOVE:
-		assert_int_equal(quipu_rock_memory_remove(b->r, 1, s->a[0]), 0);
-		break;
-	case STOPPED:
-		quipu_rock_strand_stop(b->r, s->strand);
-		break;
+	case HANDLER: b->handler_cycles = s->a[0]; break;
+	case HOLD: quipu_rock_hold(b->r, s->a[0]); break;
+	case REMOVE: assert_int_equal(quipu_rock_memory_remove(b->r, 1, s->a[0]), 0); break;
+	case STOPPED: quipu_rock_strand_stop(b->r, s->strand); break;
 	case DROPPED:
 		assert_int_equal(quipu_rock_dropped(b->r, 0, (unsigned)s->a[0]), s->a[1]);
 		break;
 	case TRACE83:
-	case TRACE83_L2:
-		trace83(b, s->op == TRACE83_L2);
-		break;
+	case TRACE83_L2: trace83(b, s->op == TRACE83_L2); break;
 	case PUT32:
 	case PUT64:
 	case IS32:
-	case IS64:
-		memory(b, s);
-		break;
-	default:
-		activity(b, s);
+	case IS64: memory(b, s); break;
+	default: activity(b, s);
 	}
 }
 

@@ -72,9 +72,11 @@ static void step_over(int sig, siginfo_t *info, void *ctx)
 /* Ten instructions around one store that faults. */
 __attribute__((noinline)) static void store(char *to)
 {
-	__asm__ volatile(".option push; .option norvc; addi t0, x0, 1; addi t0, t0, 1; addi t0, t0, 1; sd t0, 0(%0);"
-			 "addi t0, t0, 1; addi t0, t0, 1; addi t0, t0, 1; addi t0, t0, 1; .option pop" ::"r"(to)
-			 : "t0", "memory");
+	__asm__ volatile(
+		".option push; .option norvc; addi t0, x0, 1; addi t0, t0, 1; addi t0, t0, 1; sd t0, 0(%0);"
+		"addi t0, t0, 1; addi t0, t0, 1; addi t0, t0, 1; addi t0, t0, 1; .option pop" ::"r"(
+			to)
+		: "t0", "memory");
 }
 #else
 /* Other sets: the repaired fault alone. */
@@ -86,7 +88,7 @@ __attribute__((noinline)) static void store(char *to)
 
 int main(int argc, char **argv)
 {
-	struct sigaction fix = { .sa_sigaction = repair, .sa_flags = SA_SIGINFO };
+	struct sigaction fix = {.sa_sigaction = repair, .sa_flags = SA_SIGINFO};
 	int faults = argc > 1 ? argv[1][0] - '0' : 0;
 
 	signal(SIGUSR1, count);
@@ -107,7 +109,7 @@ int main(int argc, char **argv)
 	}
 #ifdef __riscv
 	if (faults & 2) {
-		struct sigaction over = { .sa_sigaction = step_over, .sa_flags = SA_SIGINFO };
+		struct sigaction over = {.sa_sigaction = step_over, .sa_flags = SA_SIGINFO};
 
 		sigaction(SIGSEGV, &over, NULL);
 		for (int i = 0; i < 10; i++)

@@ -23,8 +23,13 @@ static uint32_t random_below(uint32_t n)
 }
 
 static const quipu_signal lane_signals[SEG_LANES] = {
-	QUIPU_SIGNAL_INSTRUCTIONS, QUIPU_SIGNAL_CYCLES, QUIPU_SIGNAL_LOADS, QUIPU_SIGNAL_STORES,
-	QUIPU_SIGNAL_BRANCHES, QUIPU_SIGNAL_BRANCHES_TAKEN, QUIPU_SIGNAL_SYSCALLS,
+	QUIPU_SIGNAL_INSTRUCTIONS,
+	QUIPU_SIGNAL_CYCLES,
+	QUIPU_SIGNAL_LOADS,
+	QUIPU_SIGNAL_STORES,
+	QUIPU_SIGNAL_BRANCHES,
+	QUIPU_SIGNAL_BRANCHES_TAKEN,
+	QUIPU_SIGNAL_SYSCALLS,
 	QUIPU_SIGNAL_OF(QUIPU_CLASS_BIT(QUIPU_INSN_ALU) | QUIPU_CLASS_BIT(QUIPU_INSN_TRAP)),
 };
 
@@ -41,17 +46,16 @@ static void make_header(struct seg_header *h)
 /* Written from the header's words, not from the code under test. */
 static uint64_t reference_rate(const struct seg_header *h, unsigned index, unsigned class)
 {
-	quipu_signal s = index < SEG_LANES ? h->lane_signal[index] : h->scalar_signal[index - SEG_LANES];
+	quipu_signal s =
+		index < SEG_LANES ? h->lane_signal[index] : h->scalar_signal[index - SEG_LANES];
 
 	switch (s) {
-	case QUIPU_SIGNAL_INSTRUCTIONS:
-		return class != QUIPU_INSN_TRAP;
+	case QUIPU_SIGNAL_INSTRUCTIONS: return class != QUIPU_INSN_TRAP;
 	case QUIPU_SIGNAL_CYCLES:
 		return h->cost[class] < 1 ? 1 : h->cost[class] > 63 ? 63 : h->cost[class];
 	case QUIPU_SIGNAL_BRANCHES_TAKEN:
 	case QUIPU_SIGNAL_SYSCALLS:
-	case QUIPU_SIGNAL_NONE:
-		return 0;
+	case QUIPU_SIGNAL_NONE: return 0;
 	}
 	return class != QUIPU_INSN_TRAP && (quipu_signal_mask(s) >> class & 1);
 }
@@ -62,8 +66,9 @@ static unsigned random_insns(struct insn *insns, unsigned most)
 	uint64_t pc = 0x10000 + 2 * random_below(100000);
 
 	for (unsigned i = 0; i < n; i++) {
-		insns[i] = (struct insn){ .pc = pc, .size = (uint8_t)(random_below(2) ? 2 : 4),
-					  .class = (uint8_t)random_below(QUIPU_INSN_CLASSES) };
+		insns[i] = (struct insn){.pc = pc,
+					 .size = (uint8_t)(random_below(2) ? 2 : 4),
+					 .class = (uint8_t)random_below(QUIPU_INSN_CLASSES)};
 		pc += insns[i].size;
 	}
 	insns[n - 1].flow = (uint8_t)random_below(FLOW_COROUTINE + 1);
@@ -111,7 +116,8 @@ static void a_block_adds_what_its_instructions_add(void **state)
 
 			for (unsigned k = 0; k < n; k++)
 				want += reference_rate(&f->header, i, insns[k].class);
-			assert_int_equal(i < SEG_LANES ? b->lanes[i] : b->scalar[i - SEG_LANES], want);
+			assert_int_equal(i < SEG_LANES ? b->lanes[i] : b->scalar[i - SEG_LANES],
+					 want);
 			assert_true(want < 32768);
 		}
 		assert_int_equal(b->fall, insns[n - 1].pc + insns[n - 1].size);
@@ -144,7 +150,8 @@ static void reached(void *arg, uint64_t pc, bool of_prev)
 }
 
 /* One instruction (or outcome) of the reference. */
-static void reference_insn(struct seen *s, int64_t *now, int64_t *nearest, uint64_t pc, bool of_prev)
+static void reference_insn(struct seen *s, int64_t *now, int64_t *nearest, uint64_t pc,
+			   bool of_prev)
 {
 	bool hit = false;
 
@@ -166,7 +173,9 @@ static void random_start(int64_t *now, int64_t *nearest, int64_t *period)
 	for (unsigned i = 0; i < INDEXES; i++) {
 		now[i] = (int64_t)random_below(1000000);
 		period[i] = 1 + (int64_t)random_below(random_below(2) ? 5 : 200);
-		nearest[i] = random_below(3) ? now[i] + 1 + (int64_t)random_below((uint32_t)period[i]) : INT64_MAX / 2;
+		nearest[i] = random_below(3)
+				     ? now[i] + 1 + (int64_t)random_below((uint32_t)period[i])
+				     : INT64_MAX / 2;
 	}
 }
 
@@ -177,22 +186,24 @@ static void overflows_are_found_at_their_instruction(void **state)
 	static struct seen got, want;
 
 	for (unsigned round = 0; round < 3000; round++) {
-		unsigned n = random_insns(insns, round < 20 ? 512 : 20), m = random_insns(before, 8);
-		struct step step = { .prev = block_intern(&f->store, &f->rates, before, m, 2 * round),
-				     .block = block_intern(&f->store, &f->rates, insns, n, 2 * round + 1),
-				     .skip = random_below(4) ? 0 : random_below(n + 1),
-				     .taken = random_below(2) };
-		int64_t now[INDEXES], nearest[INDEXES], period[INDEXES], sum[INDEXES] = { 0 };
+		unsigned n = random_insns(insns, round < 20 ? 512 : 20),
+			 m = random_insns(before, 8);
+		struct step step = {
+			.prev = block_intern(&f->store, &f->rates, before, m, 2 * round),
+			.block = block_intern(&f->store, &f->rates, insns, n, 2 * round + 1),
+			.skip = random_below(4) ? 0 : random_below(n + 1),
+			.taken = random_below(2)};
+		int64_t now[INDEXES], nearest[INDEXES], period[INDEXES], sum[INDEXES] = {0};
 		int64_t now2[INDEXES], nearest2[INDEXES];
 
 		random_start(now, nearest, period);
 		memcpy(now2, now, sizeof(now));
 		memcpy(nearest2, nearest, sizeof(nearest));
 		step_sum(&f->rates, &step, sum);
-		got = (struct seen){ .nearest = nearest, .live = now, .period = period };
+		got = (struct seen){.nearest = nearest, .live = now, .period = period};
 		step_walk(&f->rates, &step, now, nearest, reached, &got);
 
-		want = (struct seen){ .period = period };
+		want = (struct seen){.period = period};
 		if (step.taken) {
 			now2[5]++;
 			reference_insn(&want, now2, nearest2, before[m - 1].pc, true);
@@ -215,12 +226,13 @@ static void overflows_are_found_at_their_instruction(void **state)
 static void rewritten_code_does_not_grow_the_store(void **state)
 {
 	struct fixture *f = *state;
-	struct insn a[3] = { { .pc = 64, .size = 4 }, { .pc = 68, .size = 4 }, { .pc = 72, .size = 4 } };
+	struct insn a[3] = {{.pc = 64, .size = 4}, {.pc = 68, .size = 4}, {.pc = 72, .size = 4}};
 	const struct block *x = block_intern(&f->store, &f->rates, a, 3, 1);
 	const struct block *y = block_intern(&f->store, &f->rates, a, 3, 2);
 
 	for (unsigned i = 0; i < 20000; i++)
-		assert_ptr_equal(block_intern(&f->store, &f->rates, a, 3, 1 + i % 2), i % 2 ? y : x);
+		assert_ptr_equal(block_intern(&f->store, &f->rates, a, 3, 1 + i % 2),
+				 i % 2 ? y : x);
 	assert_int_equal(f->store.nblocks, 2);
 }
 
@@ -228,7 +240,7 @@ static void many_blocks_are_all_found_again(void **state)
 {
 	static const struct block *blocks[30000];
 	struct fixture *f = *state;
-	struct insn a = { .size = 4 };
+	struct insn a = {.size = 4};
 
 	for (unsigned i = 0; i < 30000; i++) {
 		a.pc = i * 4;
@@ -245,7 +257,7 @@ static void many_blocks_are_all_found_again(void **state)
 static void legal_successors_follow_the_last_instruction(void **state)
 {
 	struct fixture *f = *state;
-	struct insn a = { .pc = 100, .size = 4, .target = 400, .flow = FLOW_COND };
+	struct insn a = {.pc = 100, .size = 4, .target = 400, .flow = FLOW_COND};
 	const struct block *b = block_intern(&f->store, &f->rates, &a, 1, 1);
 
 	assert_true(block_successor(b, 104) && block_successor(b, 400) && !block_successor(b, 100));
@@ -260,11 +272,15 @@ static void legal_successors_follow_the_last_instruction(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(a_block_adds_what_its_instructions_add, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(overflows_are_found_at_their_instruction, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(rewritten_code_does_not_grow_the_store, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(a_block_adds_what_its_instructions_add, set_up,
+						tear_down),
+		cmocka_unit_test_setup_teardown(overflows_are_found_at_their_instruction, set_up,
+						tear_down),
+		cmocka_unit_test_setup_teardown(rewritten_code_does_not_grow_the_store, set_up,
+						tear_down),
 		cmocka_unit_test_setup_teardown(many_blocks_are_all_found_again, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(legal_successors_follow_the_last_instruction, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(legal_successors_follow_the_last_instruction,
+						set_up, tear_down),
 	};
 
 	return cmocka_run_group_tests_name("block", tests, NULL, NULL);

@@ -25,8 +25,8 @@ static const struct row {
 
 static void decode(const struct row *r, struct decoded *d)
 {
-	uint8_t bytes[4] = { (uint8_t)r->word, (uint8_t)(r->word >> 8), (uint8_t)(r->word >> 16),
-			     (uint8_t)(r->word >> 24) };
+	uint8_t bytes[4] = {(uint8_t)r->word, (uint8_t)(r->word >> 8), (uint8_t)(r->word >> 16),
+			    (uint8_t)(r->word >> 24)};
 
 	decode_riscv64(bytes, r->size, PC, d);
 }
@@ -40,8 +40,8 @@ static void every_instruction_has_its_class_size_and_flow(void **state)
 
 		decode(r, &d);
 		if (d.class != r->class || d.size != r->size || d.flow != r->flow)
-			fail_msg("%s: class %u (want %u) size %u flow %u (want %u)", r->source, d.class, r->class, d.size,
-				 d.flow, r->flow);
+			fail_msg("%s: class %u (want %u) size %u flow %u (want %u)", r->source,
+				 d.class, r->class, d.size, d.flow, r->flow);
 	}
 }
 
@@ -66,7 +66,7 @@ static void direct_transfers_have_their_target(void **state)
 
 static void a_cut_instruction_has_no_size(void **state)
 {
-	const uint8_t bytes[4] = { 0x33, 0x85, 0xc5, 0x00 };
+	const uint8_t bytes[4] = {0x33, 0x85, 0xc5, 0x00};
 	struct decoded d;
 
 	(void)state;

@@ -35,9 +35,9 @@ static const struct table {
 	size_t n;
 	unsigned direct; /* at least so many direct transfers */
 } tables[] = {
-	{ "x86_64", x86_64_rows, sizeof(x86_64_rows) / sizeof(x86_64_rows[0]), 15 },
-	{ "ppc64le", ppc64le_rows, sizeof(ppc64le_rows) / sizeof(ppc64le_rows[0]), 12 },
-	{ "sparc64", sparc64_rows, sizeof(sparc64_rows) / sizeof(sparc64_rows[0]), 20 },
+	{"x86_64", x86_64_rows, sizeof(x86_64_rows) / sizeof(x86_64_rows[0]), 15},
+	{"ppc64le", ppc64le_rows, sizeof(ppc64le_rows) / sizeof(ppc64le_rows[0]), 12},
+	{"sparc64", sparc64_rows, sizeof(sparc64_rows) / sizeof(sparc64_rows[0]), 20},
 };
 
 #define NTABLES (sizeof(tables) / sizeof(tables[0]))
@@ -54,11 +54,12 @@ static void every_instruction_is_what_the_assembler_meant(void **state)
 			struct decoded d;
 
 			isa->decode((const uint8_t *)r->bytes, r->size, PC, &d);
-			if (d.class != r->class || d.size != r->size || d.flow != r->flow || d.access != r->access ||
-			    d.delay != r->delay)
-				fail_msg("%s %s: class %u (want %u) size %u (%u) flow %u (%u) access %x (%x) delay %u (%u)",
-					 isa->name, r->source, d.class, r->class, d.size, r->size, d.flow, r->flow, d.access,
-					 r->access, d.delay, r->delay);
+			if (d.class != r->class || d.size != r->size || d.flow != r->flow ||
+			    d.access != r->access || d.delay != r->delay)
+				fail_msg(
+					"%s %s: class %u (want %u) size %u (%u) flow %u (%u) access %x (%x) delay %u (%u)",
+					isa->name, r->source, d.class, r->class, d.size, r->size,
+					d.flow, r->flow, d.access, r->access, d.delay, r->delay);
 		}
 	}
 }
@@ -78,7 +79,8 @@ static void direct_transfers_have_their_target(void **state)
 				continue;
 			isa->decode((const uint8_t *)r->bytes, r->size, PC, &d);
 			if (d.target != PC + (uint64_t)(int64_t)r->distance)
-				fail_msg("%s %s: target %#llx", isa->name, r->source, (unsigned long long)d.target);
+				fail_msg("%s %s: target %#llx", isa->name, r->source,
+					 (unsigned long long)d.target);
 			n++;
 		}
 		assert_true(n >= tables[k].direct);
@@ -91,10 +93,10 @@ static void repetitions_have_the_accesses(void **state)
 		const char *bytes;
 		unsigned again, access;
 	} rows[] = {
-		{ "\xf3\xa4", INSN_LOAD | INSN_STORE, 0 }, /* rep movsb: none when the count is 0 */
-		{ "\xf3\xaa", INSN_STORE, 0 },
-		{ "\xf3\xac", INSN_LOAD, 0 },
-		{ "\xf2\xae", INSN_LOAD, INSN_LOAD }, /* repne scasb: ends by what it finds */
+		{"\xf3\xa4", INSN_LOAD | INSN_STORE, 0}, /* rep movsb: none when the count is 0 */
+		{"\xf3\xaa", INSN_STORE, 0},
+		{"\xf3\xac", INSN_LOAD, 0},
+		{"\xf2\xae", INSN_LOAD, INSN_LOAD}, /* repne scasb: ends by what it finds */
 	};
 
 	(void)state;
@@ -125,7 +127,8 @@ static void a_cut_instruction_has_no_size(void **state)
 				memcpy(exact, r->bytes, len);
 				isa->decode(exact, len, PC, &d);
 				if (d.size)
-					fail_msg("%s %s: %u bytes have size %u", isa->name, r->source, len, d.size);
+					fail_msg("%s %s: %u bytes have size %u", isa->name,
+						 r->source, len, d.size);
 				test_free(exact);
 			}
 		}
@@ -148,8 +151,10 @@ static void any_bytes_decode_to_a_class(void **state)
 			struct decoded d;
 
 			isa_find(tables[k].isa)->decode(bytes, sizeof(bytes), PC, &d);
-			assert_true(d.class < QUIPU_INSN_CLASSES && d.flow <= FLOW_CRET && d.delay <= DELAY_NEVER);
-			assert_true(d.size <= 16 && !(d.access & ~(INSN_LOAD | INSN_STORE | INSN_RESTARTS)));
+			assert_true(d.class < QUIPU_INSN_CLASSES && d.flow <= FLOW_CRET &&
+				    d.delay <= DELAY_NEVER);
+			assert_true(d.size <= 16 &&
+				    !(d.access & ~(INSN_LOAD | INSN_STORE | INSN_RESTARTS)));
 		}
 	}
 }
@@ -161,12 +166,15 @@ static void the_calls_of_every_set_are_known(void **state)
 		int16_t nr;
 		uint8_t call;
 	} rows[] = {
-		{ "x86_64", 9, CALL_MMAP },   { "x86_64", 15, CALL_SIGRETURN }, { "x86_64", 59, CALL_EXECVE },
-		{ "x86_64", 57, CALL_CLONE }, { "x86_64", 231, CALL_EXIT },	{ "x86_64", 1, CALL_OTHER },
-		{ "ppc64le", 90, CALL_MMAP }, { "ppc64le", 172, CALL_SIGRETURN }, { "ppc64le", 11, CALL_EXECVE },
-		{ "ppc64le", 120, CALL_CLONE }, { "ppc64le", 234, CALL_EXIT },	{ "ppc64le", 4, CALL_OTHER },
-		{ "sparc64", 71, CALL_MMAP }, { "sparc64", 101, CALL_SIGRETURN }, { "sparc64", 59, CALL_EXECVE },
-		{ "sparc64", 217, CALL_CLONE }, { "sparc64", 188, CALL_EXIT },	{ "sparc64", 4, CALL_OTHER },
+		{"x86_64", 9, CALL_MMAP},     {"x86_64", 15, CALL_SIGRETURN},
+		{"x86_64", 59, CALL_EXECVE},  {"x86_64", 57, CALL_CLONE},
+		{"x86_64", 231, CALL_EXIT},   {"x86_64", 1, CALL_OTHER},
+		{"ppc64le", 90, CALL_MMAP},   {"ppc64le", 172, CALL_SIGRETURN},
+		{"ppc64le", 11, CALL_EXECVE}, {"ppc64le", 120, CALL_CLONE},
+		{"ppc64le", 234, CALL_EXIT},  {"ppc64le", 4, CALL_OTHER},
+		{"sparc64", 71, CALL_MMAP},   {"sparc64", 101, CALL_SIGRETURN},
+		{"sparc64", 59, CALL_EXECVE}, {"sparc64", 217, CALL_CLONE},
+		{"sparc64", 188, CALL_EXIT},  {"sparc64", 4, CALL_OTHER},
 	};
 
 	(void)state;

@@ -21,7 +21,7 @@ static int set_up(void **state)
 	frames = calloc(STACK_FRAMES, sizeof(*frames));
 	top = 0;
 	memset(entry_pcs, 0, sizeof(entry_pcs));
-	entries = (struct entries){ .pc = entry_pcs, .max = 64 };
+	entries = (struct entries){.pc = entry_pcs, .max = 64};
 	return frames ? 0 : -1;
 }
 
@@ -124,11 +124,16 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(calls_and_returns_balance, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(a_return_through_skipped_frames_finds_its_caller, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(longjmp_leaves_the_frames_of_the_function_it_lands_in, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(a_signal_frame_stays_until_the_system_takes_it, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(deep_recursion_wraps_without_harm, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(a_full_list_of_functions_takes_no_more, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(a_return_through_skipped_frames_finds_its_caller,
+						set_up, tear_down),
+		cmocka_unit_test_setup_teardown(
+			longjmp_leaves_the_frames_of_the_function_it_lands_in, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(a_signal_frame_stays_until_the_system_takes_it,
+						set_up, tear_down),
+		cmocka_unit_test_setup_teardown(deep_recursion_wraps_without_harm, set_up,
+						tear_down),
+		cmocka_unit_test_setup_teardown(a_full_list_of_functions_takes_no_more, set_up,
+						tear_down),
 	};
 
 	return cmocka_run_group_tests_name("stack", tests, NULL, NULL);

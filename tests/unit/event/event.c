@@ -30,10 +30,11 @@ static void test_set_period(void **state)
 	} table[] = {
 		{100, 100, 1000, false, 100, 100},
 		{0, 100, 1000, true, 100, 100},
-		{-7, 100, 1000, true, 93, 93},	      /* seven late: seven sooner */
-		{-100, 100, 1000, true, 100, 100},    /* a whole period late: afresh */
+		{-7, 100, 1000, true, 93, 93},	   /* seven late: seven sooner */
+		{-100, 100, 1000, true, 100, 100}, /* a whole period late: afresh */
 		{-1000, 100, 1000, true, 100, 100},
-		{5000, 5000, 1000, false, 5000, 1000}, /* clamped: the counter overflows before the sample */
+		{5000, 5000, 1000, false, 5000,
+		 1000}, /* clamped: the counter overflows before the sample */
 		{4000, 5000, 1000, false, 4000, 1000},
 		{INT64_MAX, INT64_MAX, INT64_MAX / 2, false, INT64_MAX, INT64_MAX / 2},
 		{INT64_MIN, INT64_MAX, INT64_MAX / 2, true, INT64_MAX, INT64_MAX / 2},
@@ -41,8 +42,9 @@ static void test_set_period(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < sizeof(table) / sizeof(*table); i++) {
-		struct quipu_reload r = {
-			.period_left = table[i].left, .sample_period = table[i].period, .max_left = table[i].max};
+		struct quipu_reload r = {.period_left = table[i].left,
+					 .sample_period = table[i].period,
+					 .max_left = table[i].max};
 
 		assert_int_equal(quipu_reload_set_period(&r), table[i].used);
 		assert_true(r.period_left == table[i].want_left);
@@ -53,7 +55,8 @@ static void test_set_period(void **state)
 
 static void test_adjust(void **state)
 {
-	struct quipu_reload r = {.sample_period = 1, .sample_freq = 1000, .period_left = 1, .tick_ns = 4 * MS};
+	struct quipu_reload r = {
+		.sample_period = 1, .sample_freq = 1000, .period_left = 1, .tick_ns = 4 * MS};
 
 	(void)state;
 	/* 4 million counts in 4 ms at 1 kHz: a period of 10^6, an eighth of the way at a time. */
@@ -82,15 +85,19 @@ static void test_adjust(void **state)
 
 static void test_frequency_window(void **state)
 {
-	struct quipu_reload r = {
-		.sample_period = 100, .last_period = 100, .period_left = 100, .sample_freq = 1000, .tick_ns = 4 * MS};
+	struct quipu_reload r = {.sample_period = 100,
+				 .last_period = 100,
+				 .period_left = 100,
+				 .sample_freq = 1000,
+				 .tick_ns = 4 * MS};
 
 	(void)state;
 	assert_false(quipu_reload_frequency(&r, 50)); /* the first: nothing to compare with */
 	assert_int_equal(r.sample_period, 100);
 	quipu_reload_frequency(&r, 50 + 8 * MS); /* two ticks apart: the tick's business */
 	assert_int_equal(r.sample_period, 100);
-	quipu_reload_frequency(&r, 50 + 8 * MS + 1000); /* 100 counts a us at 1 kHz: towards 100000 */
+	quipu_reload_frequency(&r,
+			       50 + 8 * MS + 1000); /* 100 counts a us at 1 kHz: towards 100000 */
 	assert_true(r.sample_period > 10000);
 	r.sample_freq = 0;
 	r.last_time = 7;
@@ -107,7 +114,8 @@ static void test_signal_names(void **state)
 	(void)state;
 	for (quipu_signal s = 0; s < QUIPU_NAMED_SIGNALS; s++)
 		assert_non_null(quipu_signal_name(s, buf, sizeof(buf)));
-	assert_string_equal(quipu_signal_name(QUIPU_SIGNAL_L1D_READ_MISSES, buf, sizeof(buf)), "l1d-read-misses");
+	assert_string_equal(quipu_signal_name(QUIPU_SIGNAL_L1D_READ_MISSES, buf, sizeof(buf)),
+			    "l1d-read-misses");
 	assert_string_equal(quipu_signal_name(QUIPU_SIGNAL_OF(6), buf, sizeof(buf)), "classes:0x6");
 	assert_int_equal(quipu_signal_exactness(QUIPU_SIGNAL_SYSCALLS), QUIPU_EXACT);
 	assert_int_equal(quipu_signal_exactness(QUIPU_SIGNAL_CYCLES), QUIPU_MODELLED);
@@ -117,11 +125,13 @@ static void test_signal_names(void **state)
 
 static void test_signal_masks(void **state)
 {
-	const uint64_t loads = quipu_signal_mask(QUIPU_SIGNAL_LOADS), stores = quipu_signal_mask(QUIPU_SIGNAL_STORES);
+	const uint64_t loads = quipu_signal_mask(QUIPU_SIGNAL_LOADS),
+		       stores = quipu_signal_mask(QUIPU_SIGNAL_STORES);
 
 	(void)state;
 	assert_int_equal(loads & stores, QUIPU_CLASS_BIT(QUIPU_INSN_AMO));
-	assert_false(quipu_signal_mask(QUIPU_SIGNAL_INSTRUCTIONS) & QUIPU_CLASS_BIT(QUIPU_INSN_TRAP));
+	assert_false(quipu_signal_mask(QUIPU_SIGNAL_INSTRUCTIONS) &
+		     QUIPU_CLASS_BIT(QUIPU_INSN_TRAP));
 	assert_int_equal(quipu_signal_mask(QUIPU_SIGNAL_CYCLES), 0);
 	assert_int_equal(quipu_signal_mask(QUIPU_SIGNAL_OF(0x30)), 0x30);
 	assert_true(quipu_signal_mask(QUIPU_SIGNAL_CALLS) & QUIPU_CLASS_BIT(QUIPU_INSN_ICALL));
@@ -187,7 +197,8 @@ static void test_cpu_wide(void **state)
 	wide = world_open(&w, HW(1, 0), -1, 1, NULL);
 	task = world_open(&w, HW(1, 0), 100, -1, NULL);
 	un0 = world_open(&w, world_attr((uint32_t)w.un_pmu.type, 0, 0), -1, 0, NULL);
-	un2 = world_open(&w, world_attr((uint32_t)w.un_pmu.type, 0, QUIPU_ATTR_DISABLED), -1, 2, NULL);
+	un2 = world_open(&w, world_attr((uint32_t)w.un_pmu.type, 0, QUIPU_ATTR_DISABLED), -1, 2,
+			 NULL);
 	world_work(&w, 1, 100); /* nobody's work */
 	quipu_sched_in(w.core, 1, w.task);
 	world_work(&w, 1, 20);
@@ -361,7 +372,8 @@ static void test_lying_reader(void **state)
 
 	(void)state;
 	world_init(&w, 2, -1);
-	assert_int_equal(quipu_core_set_sysctl(w.core, "max_sample_rate", 1000000000), 0); /* no throttling */
+	assert_int_equal(quipu_core_set_sysctl(w.core, "max_sample_rate", 1000000000),
+			 0); /* no throttling */
 	quipu_sched_in(w.core, 0, w.task);
 	a.sample_period = 50;
 	a.sample_type = PERF_SAMPLE_IP | PERF_SAMPLE_CALLCHAIN;
@@ -370,7 +382,8 @@ static void test_lying_reader(void **state)
 	srand(1);
 	for (int i = 0; i < 2000; i++) {
 		for (int k = 0; k < 4096; k += 8)
-			*(uint64_t *)(void *)(r.mem + k) = (uint64_t)rand() << 32 ^ (uint64_t)rand();
+			*(uint64_t *)(void *)(r.mem + k) =
+				(uint64_t)rand() << 32 ^ (uint64_t)rand();
 		world_work(&w, 0, 100);
 	}
 	assert_int_equal(world_value(e), 200000);
@@ -400,7 +413,8 @@ static void test_reasons(void **state)
 
 static void test_registration(void **state)
 {
-	struct quipu_pmu same_name = {.name = "cpu", .type = -1}, same_type = {.name = "x", .type = 4};
+	struct quipu_pmu same_name = {.name = "cpu", .type = -1},
+			 same_type = {.name = "x", .type = 4};
 	struct quipu_pmu next = {.name = "next", .type = -1};
 	struct world w;
 	size_t n;

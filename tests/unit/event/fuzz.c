@@ -14,7 +14,7 @@
 #include "world.h"
 
 #define EVENTS 24
-#define TASKS 6
+#define TASKS  6
 
 struct fuzz {
 	struct world w;
@@ -47,7 +47,8 @@ static void make_attr(struct fuzz *f, struct quipu_attr *a)
 {
 	uint8_t *bytes = (uint8_t *)a;
 
-	*a = world_attr((uint32_t)below(f, 8), below(f, 13), rnd(f) & rnd(f) & rnd(f) & ((UINT64_C(1) << 37) - 1));
+	*a = world_attr((uint32_t)below(f, 8), below(f, 13),
+			rnd(f) & rnd(f) & rnd(f) & ((UINT64_C(1) << 37) - 1));
 	a->read_format = below(f, 32);
 	if (below(f, 2)) {
 		a->sample_period = 1 + below(f, 5000);
@@ -86,7 +87,8 @@ static void do_open(struct fuzz *f, unsigned i)
 	if (f->e[i])
 		close_event(f, i);
 	make_attr(f, &a);
-	quipu_event_open(f->w.core, &f->w.caller, &a, below(f, 20) ? sizeof(a) : below(f, sizeof(a)), pid, cpu,
+	quipu_event_open(f->w.core, &f->w.caller, &a,
+			 below(f, 20) ? sizeof(a) : below(f, sizeof(a)), pid, cpu,
 			 below(f, 2) ? f->e[below(f, EVENTS)] : NULL, flags, &back, &f->e[i]);
 	f->opened += f->e[i] != NULL;
 }
@@ -113,21 +115,11 @@ static void do_event(struct fuzz *f, unsigned i)
 	if (!e)
 		return;
 	switch (below(f, 8)) {
-	case 0:
-		quipu_event_ioctl(e, 0x2400 + below(f, 16), below(f, 3));
-		break;
-	case 1:
-		quipu_event_read(e, out, below(f, sizeof(out)));
-		break;
-	case 2:
-		quipu_event_set_period(e, below(f, 3) ? 1 + below(f, 10000) : rnd(f));
-		break;
-	case 3:
-		quipu_event_set_output(e, f->e[below(f, EVENTS)]);
-		break;
-	case 4:
-		do_map(f, i);
-		break;
+	case 0: quipu_event_ioctl(e, 0x2400 + below(f, 16), below(f, 3)); break;
+	case 1: quipu_event_read(e, out, below(f, sizeof(out))); break;
+	case 2: quipu_event_set_period(e, below(f, 3) ? 1 + below(f, 10000) : rnd(f)); break;
+	case 3: quipu_event_set_output(e, f->e[below(f, EVENTS)]); break;
+	case 4: do_map(f, i); break;
 	case 5:
 		quipu_event_poll(e);
 		quipu_event_set_async(e, below(f, 2));
@@ -136,21 +128,21 @@ static void do_event(struct fuzz *f, unsigned i)
 		quipu_event_count(e, &c);
 		assert_true(c.running <= c.enabled);
 		break;
-	case 7:
-		close_event(f, i);
-		break;
+	case 7: close_event(f, i); break;
 	}
 }
 
 static void do_task(struct fuzz *f)
 {
 	unsigned i = (unsigned)below(f, TASKS), cpu = (unsigned)below(f, WORLD_CPUS);
-	const struct quipu_mapping m = {.addr = rnd(f), .len = 4096, .prot = (uint32_t)below(f, 8), .name = "x"};
+	const struct quipu_mapping m = {
+		.addr = rnd(f), .len = 4096, .prot = (uint32_t)below(f, 8), .name = "x"};
 	struct quipu_task *parent = f->t[below(f, TASKS)];
 
 	if (!f->t[i]) {
 		f->next_pid++;
-		f->t[i] = quipu_task_new(f->w.core, parent, f->next_pid, f->next_pid, below(f, 2), "t", cpu);
+		f->t[i] = quipu_task_new(f->w.core, parent, f->next_pid, f->next_pid, below(f, 2),
+					 "t", cpu);
 		return;
 	}
 	switch (below(f, 8)) {
@@ -158,20 +150,11 @@ static void do_task(struct fuzz *f)
 		quipu_task_exit(f->t[i], cpu);
 		f->t[i] = NULL;
 		break;
-	case 1:
-		quipu_task_exec(f->t[i], "a-name-longer-than-fifteen", cpu);
-		break;
-	case 2:
-		quipu_task_mmap(f->t[i], &m, cpu);
-		break;
-	case 3:
-		quipu_sched_out(f->w.core, cpu, below(f, 2));
-		break;
-	case 4:
-		quipu_core_set_online(f->w.core, cpu, below(f, 2));
-		break;
-	default:
-		quipu_sched_in(f->w.core, cpu, f->t[i]);
+	case 1: quipu_task_exec(f->t[i], "a-name-longer-than-fifteen", cpu); break;
+	case 2: quipu_task_mmap(f->t[i], &m, cpu); break;
+	case 3: quipu_sched_out(f->w.core, cpu, below(f, 2)); break;
+	case 4: quipu_core_set_online(f->w.core, cpu, below(f, 2)); break;
+	default: quipu_sched_in(f->w.core, cpu, f->t[i]);
 	}
 }
 
@@ -188,17 +171,10 @@ static unsigned live(uint64_t seed, unsigned steps)
 	for (unsigned i = 0; i < steps; i++) {
 		switch (below(&f, 6)) {
 		case 0:
-		case 1:
-			do_open(&f, (unsigned)below(&f, EVENTS));
-			break;
-		case 2:
-			do_task(&f);
-			break;
-		case 3:
-			world_work(&f.w, (unsigned)below(&f, WORLD_CPUS), below(&f, 5000));
-			break;
-		default:
-			do_event(&f, (unsigned)below(&f, EVENTS));
+		case 1: do_open(&f, (unsigned)below(&f, EVENTS)); break;
+		case 2: do_task(&f); break;
+		case 3: world_work(&f.w, (unsigned)below(&f, WORLD_CPUS), below(&f, 5000)); break;
+		default: do_event(&f, (unsigned)below(&f, EVENTS));
 		}
 	}
 	world_free(&f.w);

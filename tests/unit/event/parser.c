@@ -43,7 +43,8 @@ static void skip(struct cursor *c, uint64_t n)
 
 static void get_read(struct cursor *c, struct parsed *p, uint64_t format)
 {
-	unsigned per = 1 + !!(format & 4) + !!(format & 16), n = 1, head = !!(format & 1) + !!(format & 2);
+	unsigned per = 1 + !!(format & 4) + !!(format & 16), n = 1,
+		 head = !!(format & 1) + !!(format & 2);
 
 	if (format & 8) {
 		uint64_t nr = get64(c);
@@ -110,7 +111,7 @@ static void get_sample(struct cursor *c, struct parsed *p, const struct quipu_at
 	uint64_t t = a->sample_type;
 	uint32_t zero;
 
-#define HAS(bit) (t >> (bit) & 1)
+#define HAS(bit) (t >> (bit)&1)
 	if (HAS(16))
 		p->identifier = get64(c);
 	if (HAS(0))
@@ -194,7 +195,7 @@ static void get_name(struct cursor *c, struct parsed *p)
 static void get_body(struct cursor *c, struct parsed *p, const struct quipu_attr *a)
 {
 	switch (p->type) {
-	case 1: /* MMAP */
+	case 1:	 /* MMAP */
 	case 10: /* MMAP2 */
 		get32x2(c, &p->body_pid, &p->body_tid);
 		p->map_addr = get64(c);
@@ -225,11 +226,8 @@ static void get_body(struct cursor *c, struct parsed *p, const struct quipu_attr
 		get32x2(c, &p->body_pid, &p->body_tid);
 		get_read(c, p, a->read_format);
 		return;
-	case 14: /* SWITCH */
-		return;
-	case 15: /* SWITCH_CPU_WIDE */
-		get32x2(c, &p->body_pid, &p->body_tid);
-		return;
+	case 14: /* SWITCH */ return;
+	case 15: /* SWITCH_CPU_WIDE */ get32x2(c, &p->body_pid, &p->body_tid); return;
 	}
 	c->bad = true;
 }

@@ -20,8 +20,8 @@ static struct world *world_of(struct quipu_event *e)
 static quipu_signal signal_of(const struct quipu_attr *a)
 {
 	static const quipu_signal raw[] = {
-		QUIPU_SIGNAL_NONE,   QUIPU_SIGNAL_CYCLES, QUIPU_SIGNAL_INSTRUCTIONS,
-		QUIPU_SIGNAL_LOADS,  QUIPU_SIGNAL_STORES, QUIPU_SIGNAL_BRANCHES,
+		QUIPU_SIGNAL_NONE,  QUIPU_SIGNAL_CYCLES, QUIPU_SIGNAL_INSTRUCTIONS,
+		QUIPU_SIGNAL_LOADS, QUIPU_SIGNAL_STORES, QUIPU_SIGNAL_BRANCHES,
 	};
 
 	if (a->type == PERF_TYPE_HARDWARE)
@@ -33,7 +33,8 @@ static quipu_signal signal_of(const struct quipu_attr *a)
 
 static int check_cache(uint64_t config)
 {
-	if (config >> 24 || (config & 0xff) > 6 || (config >> 8 & 0xff) > 2 || (config >> 16 & 0xff) > 1)
+	if (config >> 24 || (config & 0xff) > 6 || (config >> 8 & 0xff) > 2 ||
+	    (config >> 16 & 0xff) > 1)
 		return -EINVAL;
 	return config == 0 ? 0 : -ENOENT;
 }
@@ -75,7 +76,8 @@ static void fold(struct quipu_event *e)
 
 	if (hw->state & QUIPU_HES_STOPPED)
 		return;
-	now = w->signals->ops->read(w->signals, (unsigned)quipu_event_cpu_now(e), signal_of(quipu_event_attr(e)));
+	now = w->signals->ops->read(w->signals, (unsigned)quipu_event_cpu_now(e),
+				    signal_of(quipu_event_attr(e)));
 	quipu_event_add_count(e, now - hw->prev_count);
 	hw->reload.period_left -= (int64_t)(now - hw->prev_count);
 	hw->prev_count = now;
@@ -100,8 +102,8 @@ static void core_start(struct quipu_event *e, int flags)
 
 	(void)flags;
 	quipu_reload_set_period(&hw->reload);
-	hw->prev_count =
-		w->signals->ops->read(w->signals, (unsigned)quipu_event_cpu_now(e), signal_of(quipu_event_attr(e)));
+	hw->prev_count = w->signals->ops->read(w->signals, (unsigned)quipu_event_cpu_now(e),
+					       signal_of(quipu_event_attr(e)));
 	hw->state = 0;
 	arm(e);
 }
@@ -160,8 +162,11 @@ static int core_slot(struct quipu_event *e)
 static void overflow(struct world *w, const struct quipu_interrupt *i, struct quipu_event *e)
 {
 	struct quipu_hw_event *hw = quipu_event_hw(e);
-	struct quipu_sample s = {
-		.ip = i->pc, .addr = i->addr, .chain = w->chain, .nr_chain = w->nr_chain, .exact_ip = true};
+	struct quipu_sample s = {.ip = i->pc,
+				 .addr = i->addr,
+				 .chain = w->chain,
+				 .nr_chain = w->nr_chain,
+				 .exact_ip = true};
 
 	fold(e);
 	if (!quipu_reload_set_period(&hw->reload)) {
@@ -211,7 +216,8 @@ static void un_start(struct quipu_event *e, int flags)
 	struct world *w = world_of(e);
 
 	(void)flags;
-	quipu_event_hw(e)->prev_count = w->signals->ops->read(w->signals, 0, QUIPU_SIGNAL_MEM_READ_LINES);
+	quipu_event_hw(e)->prev_count =
+		w->signals->ops->read(w->signals, 0, QUIPU_SIGNAL_MEM_READ_LINES);
 }
 
 static void un_stop(struct quipu_event *e, int flags)
@@ -280,21 +286,39 @@ static void op_sigio(void *arg, struct quipu_event *e, int code)
 static void make_pmus(struct world *w)
 {
 	w->cpu_pmu = (struct quipu_pmu){
-		.name = "cpu", .type = PERF_TYPE_RAW, .capabilities = QUIPU_PMU_CAP_EXTENDED_HW_TYPE, .driver = w,
-		.event_init = core_event_init, .add = core_add, .del = core_del, .start = core_start,
-		.stop = core_stop, .read = fold, .slot = core_slot, .signal = core_signal,
+		.name = "cpu",
+		.type = PERF_TYPE_RAW,
+		.capabilities = QUIPU_PMU_CAP_EXTENDED_HW_TYPE,
+		.driver = w,
+		.event_init = core_event_init,
+		.add = core_add,
+		.del = core_del,
+		.start = core_start,
+		.stop = core_stop,
+		.read = fold,
+		.slot = core_slot,
+		.signal = core_signal,
 	};
 	w->un_pmu = (struct quipu_pmu){
-		.name = "un", .type = -1, .context = QUIPU_CONTEXT_UNCORE, .driver = w, .cpumask = "0,2",
+		.name = "un",
+		.type = -1,
+		.context = QUIPU_CONTEXT_UNCORE,
+		.driver = w,
+		.cpumask = "0,2",
 		.capabilities = QUIPU_PMU_CAP_NO_INTERRUPT | QUIPU_PMU_CAP_NO_EXCLUDE,
-		.event_init = un_event_init, .add = un_add, .del = un_del, .start = un_start, .stop = un_stop,
+		.event_init = un_event_init,
+		.add = un_add,
+		.del = un_del,
+		.start = un_start,
+		.stop = un_stop,
 		.read = un_read,
 	};
 }
 
 void world_init(struct world *w, unsigned counters, int paranoid)
 {
-	struct quipu_core_config config = {.ncpus = WORLD_CPUS, .paranoid = paranoid, .regs_mask = 0xffffffff};
+	struct quipu_core_config config = {
+		.ncpus = WORLD_CPUS, .paranoid = paranoid, .regs_mask = 0xffffffff};
 
 	memset(w, 0, sizeof(*w));
 	w->hand = quipu_manual_signals_new(WORLD_CPUS);
@@ -305,7 +329,8 @@ void world_init(struct world *w, unsigned counters, int paranoid)
 	w->ncounters = counters;
 	w->grain = 1000;
 	w->pc = 0x10000;
-	w->ops = (struct quipu_core_ops){.now = op_now, .signal = op_signal, .wake = op_wake, .sigio = op_sigio};
+	w->ops = (struct quipu_core_ops){
+		.now = op_now, .signal = op_signal, .wake = op_wake, .sigio = op_sigio};
 	w->core = quipu_core_new(&config, &w->ops, w);
 	assert_non_null(w->core);
 	make_pmus(w);
@@ -342,20 +367,24 @@ void world_work(struct world *w, unsigned cpu, uint64_t n)
 struct quipu_attr world_attr(uint32_t type, uint64_t config, uint64_t flags)
 {
 	return (struct quipu_attr){
-		.type = type, .size = sizeof(struct quipu_attr), .config = config, .flags = flags,
+		.type = type,
+		.size = sizeof(struct quipu_attr),
+		.config = config,
+		.flags = flags,
 		.read_format = PERF_FORMAT_TOTAL_TIME_ENABLED | PERF_FORMAT_TOTAL_TIME_RUNNING,
 	};
 }
 
-static int open_it(struct world *w, struct quipu_attr *a, pid_t pid, int cpu, struct quipu_event *group,
-		   struct quipu_event **e)
+static int open_it(struct world *w, struct quipu_attr *a, pid_t pid, int cpu,
+		   struct quipu_event *group, struct quipu_event **e)
 {
 	uint32_t back = 0;
 
 	return quipu_event_open(w->core, &w->caller, a, sizeof(*a), pid, cpu, group, 0, &back, e);
 }
 
-struct quipu_event *world_open(struct world *w, struct quipu_attr a, pid_t pid, int cpu, struct quipu_event *group)
+struct quipu_event *world_open(struct world *w, struct quipu_attr a, pid_t pid, int cpu,
+			       struct quipu_event *group)
 {
 	struct quipu_event *e;
 	int r = open_it(w, &a, pid, cpu, group, &e);

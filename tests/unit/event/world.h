@@ -9,10 +9,10 @@
 
 #include <quipu/event.h>
 
-#define WORLD_CPUS 4
+#define WORLD_CPUS     4
 #define WORLD_COUNTERS 8
-#define UN_COUNTERS 2
-#define RAW_NOWHERE 0xbad /* a raw code that opens, but no counter takes */
+#define UN_COUNTERS    2
+#define RAW_NOWHERE    0xbad /* a raw code that opens, but no counter takes */
 
 struct world {
 	struct quipu_manual_signals *hand;
@@ -42,10 +42,13 @@ void world_work(struct world *, unsigned cpu, uint64_t n);
 uint64_t world_now(const struct world *, unsigned cpu);
 
 struct quipu_attr world_attr(uint32_t type, uint64_t config, uint64_t flags);
-#define HW(config, flags) world_attr(PERF_TYPE_HARDWARE, config, (flags) | QUIPU_ATTR_EXCLUDE_KERNEL)
-#define SW(config, flags) world_attr(PERF_TYPE_SOFTWARE, config, (flags) | QUIPU_ATTR_EXCLUDE_KERNEL)
+#define HW(config, flags)                                                                          \
+	world_attr(PERF_TYPE_HARDWARE, config, (flags) | QUIPU_ATTR_EXCLUDE_KERNEL)
+#define SW(config, flags)                                                                          \
+	world_attr(PERF_TYPE_SOFTWARE, config, (flags) | QUIPU_ATTR_EXCLUDE_KERNEL)
 /* Open or fail the test; open and return the errno. */
-struct quipu_event *world_open(struct world *, struct quipu_attr, pid_t pid, int cpu, struct quipu_event *group);
+struct quipu_event *world_open(struct world *, struct quipu_attr, pid_t pid, int cpu,
+			       struct quipu_event *group);
 int world_try(struct world *, struct quipu_attr, pid_t pid, int cpu, struct quipu_event *group);
 uint64_t world_value(struct quipu_event *);
 struct quipu_count world_count(struct quipu_event *);
@@ -67,7 +70,8 @@ struct parsed {
 	uint32_t type;
 	uint16_t misc, size;
 	bool ok; /* its size is what its fields add up to */
-	uint64_t identifier, ip, time, addr, id, stream_id, period, weight, data_src, lost, nr_chain, nr_branches;
+	uint64_t identifier, ip, time, addr, id, stream_id, period, weight, data_src, lost,
+		nr_chain, nr_branches;
 	uint32_t pid, tid, cpu;
 	uint64_t chain[160];
 	uint64_t read[64];

@@ -147,7 +147,8 @@ static size_t ask_perf(const char *text, struct shown *out, size_t max)
 		line[strcspn(line, "\n")] = '\0';
 		if (!strncmp(line, "perf_event_attr:", 16))
 			s = (struct shown){0};
-		else if (!strncmp(line, "switching off", 13) || !strncmp(line, "decreasing precise_ip", 21))
+		else if (!strncmp(line, "switching off", 13) ||
+			 !strncmp(line, "decreasing precise_ip", 21))
 			retry = true;
 		else if (!strncmp(line, "sys_perf_event_open:", 20)) {
 			if (!retry && n < max)
@@ -199,27 +200,77 @@ static void compare(struct fixture *f, const char *text)
 			uint64_t dropped = list.items[k].uncore ? QUIPU_ATTR_EXCLUDE_GUEST : 0;
 
 			found |= a->type == theirs[i].type && a->config == theirs[i].config &&
-				 a->config1 == theirs[i].config1 && a->config2 == theirs[i].config2 &&
-				 (a->flags == theirs[i].flags || (a->flags & ~dropped) == theirs[i].flags);
+				 a->config1 == theirs[i].config1 &&
+				 a->config2 == theirs[i].config2 &&
+				 (a->flags == theirs[i].flags ||
+				  (a->flags & ~dropped) == theirs[i].flags);
 		}
 		if (!found)
-			fail_msg("'%s': perf opens type %llu config %llx/%llx/%llx flags %llx, quipu flags %llx", text,
-				 (unsigned long long)theirs[i].type, (unsigned long long)theirs[i].config,
-				 (unsigned long long)theirs[i].config1, (unsigned long long)theirs[i].config2,
-				 (unsigned long long)theirs[i].flags, (unsigned long long)list.items[0].attr.flags);
+			fail_msg(
+				"'%s': perf opens type %llu config %llx/%llx/%llx flags %llx, quipu flags %llx",
+				text, (unsigned long long)theirs[i].type,
+				(unsigned long long)theirs[i].config,
+				(unsigned long long)theirs[i].config1,
+				(unsigned long long)theirs[i].config2,
+				(unsigned long long)theirs[i].flags,
+				(unsigned long long)list.items[0].attr.flags);
 	}
 	quipu_event_list_free(&list);
 }
 
 /* Strings that perf takes and strings that it refuses, chosen by hand. */
 static const char *const chosen[] = {
-	"cpu-cycles", "wr", "rd0", "r", "R2A", "r0x2a", "r12345678901234567", "cpu/r2a/", "cpu/r0x2a/", "cpu/need/",
-	"cpu/need,split=3/", "cpu/split=256/", "cpu/edge=2/", "cpu/event=010/", "cpu/event=foo-bar/", "cpu/foo-bar=2/",
-	"cpu/config=5,config=6/", "cpu/two-words/", "cpu/two-words,event=0x30/u", "foo-bar:k", "FOO-BAR", "need", "Cycles",
-	"nest/rd/", "nest/wr/", "nest_/rd/", "ne/rd/", "link/rd/", "uncore_link/rd/", "nest0/umask=0x1ff/", "broken",
-	"cpu/EVENT=1/", "cpu/rd/", "L1-icache-stores", "L1-data-ref", "branches-load", "itlb-loads", "cycles//u",
-	"cycles/config=3/", "L1-dcache-loads/name=x/", "bad/event=1/", "{task-clock,faults}:u", "{task-clock:k,faults}:u",
-	"{task-clock,faults:k}:uG", "{task-clock,faults}:e", "grp{cs,faults}:I", "{}", "cs,", ",cs", "cs,,cs", "cs cs",
+	"cpu-cycles",
+	"wr",
+	"rd0",
+	"r",
+	"R2A",
+	"r0x2a",
+	"r12345678901234567",
+	"cpu/r2a/",
+	"cpu/r0x2a/",
+	"cpu/need/",
+	"cpu/need,split=3/",
+	"cpu/split=256/",
+	"cpu/edge=2/",
+	"cpu/event=010/",
+	"cpu/event=foo-bar/",
+	"cpu/foo-bar=2/",
+	"cpu/config=5,config=6/",
+	"cpu/two-words/",
+	"cpu/two-words,event=0x30/u",
+	"foo-bar:k",
+	"FOO-BAR",
+	"need",
+	"Cycles",
+	"nest/rd/",
+	"nest/wr/",
+	"nest_/rd/",
+	"ne/rd/",
+	"link/rd/",
+	"uncore_link/rd/",
+	"nest0/umask=0x1ff/",
+	"broken",
+	"cpu/EVENT=1/",
+	"cpu/rd/",
+	"L1-icache-stores",
+	"L1-data-ref",
+	"branches-load",
+	"itlb-loads",
+	"cycles//u",
+	"cycles/config=3/",
+	"L1-dcache-loads/name=x/",
+	"bad/event=1/",
+	"{task-clock,faults}:u",
+	"{task-clock:k,faults}:u",
+	"{task-clock,faults:k}:uG",
+	"{task-clock,faults}:e",
+	"grp{cs,faults}:I",
+	"{}",
+	"cs,",
+	",cs",
+	"cs,,cs",
+	"cs cs",
 };
 
 static void chosen_strings_mean_the_same(void **state)
@@ -232,9 +283,11 @@ static void chosen_strings_mean_the_same(void **state)
 
 static void every_cache_spelling_means_the_same(void **state)
 {
-	static const char *const caches[] = {"L1-dcache", "l1-d", "L1-data", "l1i", "LLC", "L2", "dTLB", "Data-TLB", "i-tlb",
-					     "branch", "bpc", "node"};
-	static const char *const parts[] = {"load", "stores", "speculative-read", "refs", "Reference", "misses", "miss"};
+	static const char *const caches[] = {"L1-dcache", "l1-d",   "L1-data", "l1i",
+					     "LLC",	  "L2",	    "dTLB",    "Data-TLB",
+					     "i-tlb",	  "branch", "bpc",     "node"};
+	static const char *const parts[] = {
+		"load", "stores", "speculative-read", "refs", "Reference", "misses", "miss"};
 	unsigned k = 0;
 
 	if (!have_perf())
@@ -246,7 +299,8 @@ static void every_cache_spelling_means_the_same(void **state)
 			if (++k % 2)
 				snprintf(text, sizeof(text), "%s-%s", caches[i], parts[j]);
 			else
-				snprintf(text, sizeof(text), "%s-%s-%s", caches[i], parts[j], parts[(j + k) % 7]);
+				snprintf(text, sizeof(text), "%s-%s-%s", caches[i], parts[j],
+					 parts[(j + k) % 7]);
 			compare(*state, text);
 		}
 }
@@ -272,9 +326,12 @@ static unsigned named(const char *text)
 /* Random sentences of the grammar: heads, terms, modifiers. */
 static void generated_strings_mean_the_same(void **state)
 {
-	static const char *const heads[] = {"cycles", "instructions", "r1f", "cs", "cpu", "cpu", "cpu", "nest0", "nest"};
-	static const char *const terms[] = {"event=3", "event=0x7f", "edge", "split=0x93", "split=5", "wide=12", "config=8",
-					    "config1=0x30", "umask=0x1a5", "foo-bar", "rd", "wr", "umask=7", "edge=1"};
+	static const char *const heads[] = {"cycles", "instructions", "r1f",   "cs",  "cpu",
+					    "cpu",    "cpu",	      "nest0", "nest"};
+	static const char *const terms[] = {"event=3",	   "event=0x7f", "edge",     "split=0x93",
+					    "split=5",	   "wide=12",	 "config=8", "config1=0x30",
+					    "umask=0x1a5", "foo-bar",	 "rd",	     "wr",
+					    "umask=7",	   "edge=1"};
 	static const char mods[] = "ukhGHIppPSDeW";
 	unsigned seed = 7, taken = 0;
 
@@ -289,14 +346,15 @@ static void generated_strings_mean_the_same(void **state)
 			unsigned nterms = 1 + draw(&seed, 3);
 
 			for (unsigned i = 0; i < nterms; i++)
-				n += snprintf(text + n, sizeof(text) - (size_t)n, "%c%s", i ? ',' : '/',
-					      terms[draw(&seed, 14)]);
+				n += snprintf(text + n, sizeof(text) - (size_t)n, "%c%s",
+					      i ? ',' : '/', terms[draw(&seed, 14)]);
 			n += snprintf(text + n, sizeof(text) - (size_t)n, "/");
 		} else {
 			n += snprintf(text + n, sizeof(text) - (size_t)n, ":");
 		}
 		for (unsigned i = 0; i < nmods; i++)
-			n += snprintf(text + n, sizeof(text) - (size_t)n, "%c", mods[draw(&seed, 13)]);
+			n += snprintf(text + n, sizeof(text) - (size_t)n, "%c",
+				      mods[draw(&seed, 13)]);
 		/* Two event names within the slashes are refused by perf 6.1 or not, by their order; quipu adds them. */
 		if (named(text) > 1)
 			continue;

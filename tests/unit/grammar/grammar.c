@@ -18,12 +18,12 @@
 
 #include "tree.h"
 
-#define U  QUIPU_ATTR_EXCLUDE_USER
-#define K  QUIPU_ATTR_EXCLUDE_KERNEL
-#define H  QUIPU_ATTR_EXCLUDE_HV
-#define I  QUIPU_ATTR_EXCLUDE_IDLE
-#define XH QUIPU_ATTR_EXCLUDE_HOST
-#define XG QUIPU_ATTR_EXCLUDE_GUEST
+#define U    QUIPU_ATTR_EXCLUDE_USER
+#define K    QUIPU_ATTR_EXCLUDE_KERNEL
+#define H    QUIPU_ATTR_EXCLUDE_HV
+#define I    QUIPU_ATTR_EXCLUDE_IDLE
+#define XH   QUIPU_ATTR_EXCLUDE_HOST
+#define XG   QUIPU_ATTR_EXCLUDE_GUEST
 #define P(n) ((uint64_t)(n) << QUIPU_ATTR_PRECISE_SHIFT)
 
 static int setup(void **state)
@@ -189,9 +189,11 @@ static void check_row(const struct quipu_catalog *c, const struct row *r)
 	if (list.items[0].attr.type != r->type || list.items[0].attr.config != r->config ||
 	    list.items[0].attr.config1 != r->config1 || list.items[0].attr.config2 != r->config2 ||
 	    list.items[0].attr.flags != r->flags)
-		fail_msg("'%s' gives type %u config %llx/%llx/%llx flags %llx", r->text, list.items[0].attr.type,
-			 (unsigned long long)list.items[0].attr.config, (unsigned long long)list.items[0].attr.config1,
-			 (unsigned long long)list.items[0].attr.config2, (unsigned long long)list.items[0].attr.flags);
+		fail_msg("'%s' gives type %u config %llx/%llx/%llx flags %llx", r->text,
+			 list.items[0].attr.type, (unsigned long long)list.items[0].attr.config,
+			 (unsigned long long)list.items[0].attr.config1,
+			 (unsigned long long)list.items[0].attr.config2,
+			 (unsigned long long)list.items[0].attr.flags);
 	assert_string_equal(list.items[0].name, r->name ? r->name : r->text);
 	assert_int_equal(list.items[0].attr.size, 136);
 	assert_int_equal(list.items[0].leader, 0);
@@ -326,8 +328,8 @@ static void every_wrong_string_is_pointed_at(void **state)
 
 		if (ret != -EINVAL || err.column != w->column || !strstr(err.reason, w->reason) ||
 		    (w->suggestion && strcmp(err.suggestion, w->suggestion)))
-			fail_msg("'%s' gives %d, column %zu, \"%s\", suggestion \"%s\"", w->text, ret, err.column,
-				 err.reason, err.suggestion);
+			fail_msg("'%s' gives %d, column %zu, \"%s\", suggestion \"%s\"", w->text,
+				 ret, err.column, err.reason, err.suggestion);
 		assert_int_equal(list.n, 0);
 	}
 	quipu_event_list_free(&list);
@@ -431,7 +433,8 @@ static void wildcards_in_a_group_lead_per_pmu(void **state)
 
 static void period_and_frequency_terms(void **state)
 {
-	struct quipu_event_list l = parsed(state, "cpu/event=1,period=1000/,cycles/freq=99/,cs/no-inherit,call-graph=fp/");
+	struct quipu_event_list l = parsed(
+		state, "cpu/event=1,period=1000/,cycles/freq=99/,cs/no-inherit,call-graph=fp/");
 
 	assert_true(l.items[0].has_period);
 	assert_int_equal(l.items[0].attr.sample_period, 1000);
@@ -463,10 +466,12 @@ static void caret_stands_under_the_column(void **state)
 
 	quipu_grammar_parse(*state, text, &list, &err);
 	quipu_grammar_explain(text, &err, buf, sizeof(buf));
-	assert_string_equal(buf, "event syntax error: 'cycles,instrctions'\n"
-				 "                            ^\n"
-				 "unknown event 'instrctions'; `quipu list` shows the events of the machine; did you "
-				 "mean 'instructions'?\n");
+	assert_string_equal(
+		buf,
+		"event syntax error: 'cycles,instrctions'\n"
+		"                            ^\n"
+		"unknown event 'instrctions'; `quipu list` shows the events of the machine; did you "
+		"mean 'instructions'?\n");
 
 	/* A long string is cut; the caret still stands under the wrong letter. */
 	for (size_t i = 0; i < 100; i++)
@@ -486,9 +491,49 @@ static void caret_stands_under_the_column(void **state)
 static void hostile_strings_do_no_harm(void **state)
 {
 	static const char *const pieces[] = {
-		"cycles", "cpu", "/", "/", ",", ",", "{", "}", ":", "u", "k", "ppp", "event", "=", "=", "0x3", "99999999999999999999",
-		"nest", "nest*", "rd", "foo-bar", "need", "split", "?", "'", " ", "L1-dcache", "-load", "-misses", "r2a", "name=",
-		"period=", "config", "*", "é", "\x01", "cs", "umask", "[", "uncore_", "-", "broken", "two-words",
+		"cycles",
+		"cpu",
+		"/",
+		"/",
+		",",
+		",",
+		"{",
+		"}",
+		":",
+		"u",
+		"k",
+		"ppp",
+		"event",
+		"=",
+		"=",
+		"0x3",
+		"99999999999999999999",
+		"nest",
+		"nest*",
+		"rd",
+		"foo-bar",
+		"need",
+		"split",
+		"?",
+		"'",
+		" ",
+		"L1-dcache",
+		"-load",
+		"-misses",
+		"r2a",
+		"name=",
+		"period=",
+		"config",
+		"*",
+		"é",
+		"\x01",
+		"cs",
+		"umask",
+		"[",
+		"uncore_",
+		"-",
+		"broken",
+		"two-words",
 	};
 	struct quipu_catalog *c = *state;
 	unsigned seed = 12345, taken = 0;
@@ -527,7 +572,8 @@ static void hostile_strings_do_no_harm(void **state)
 
 static void giant_strings_end_quickly(void **state)
 {
-	static const char *const repeat[] = {"{", "cpu/", "cs,", "nest/rd/,", "*", "cpu/event=1,", "'", "L1-dcache-", "u:"};
+	static const char *const repeat[] = {
+		"{", "cpu/", "cs,", "nest/rd/,", "*", "cpu/event=1,", "'", "L1-dcache-", "u:"};
 	char *text = malloc(QUIPU_GRAMMAR_MAX + 2);
 
 	for (size_t i = 0; i < sizeof(repeat) / sizeof(*repeat); i++) {

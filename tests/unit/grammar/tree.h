@@ -8,9 +8,14 @@
 #define D "/sys/bus/event_source/devices/"
 #define N(name, type)                                                                              \
 	{D name "/cpumask", "0,4\n", 0}, {D name "/events/rd", "event=0x10\n", 0},                 \
-		{D name "/events/rd.scale", "6.103515625e-5\n", 0}, {D name "/events/rd.unit", "MiB\n", 0}, \
-		{D name "/events/wr", "event=0x11,umask=0x100\n", 0}, {D name "/format/event", "config:0-31\n", 0}, \
-		{D name "/format/umask", "config:0-7,32-35\n", 0}, {D name "/type", type "\n", 0}
+		{D name "/events/rd.scale", "6.103515625e-5\n", 0},                                \
+		{D name "/events/rd.unit", "MiB\n", 0},                                            \
+		{D name "/events/wr", "event=0x11,umask=0x100\n", 0},                              \
+		{D name "/format/event", "config:0-31\n", 0},                                      \
+		{D name "/format/umask", "config:0-7,32-35\n", 0},                                 \
+	{                                                                                          \
+		D name "/type", type "\n", 0                                                       \
+	}
 
 /* Sorted by path, as quipu_tree promises. */
 static const struct quipu_tree_file test_files[] = {

@@ -64,22 +64,18 @@ static void on_interrupt(void *arg, const struct quipu_interrupt *irq)
 static uint64_t address(const uint64_t *mine, uint64_t region)
 {
 	switch (any() % 5) {
-	case 0:
-		return mine[any() % 4];
-	case 1:
-		return mine[any() % 4] + any() % 0x50000;
-	case 2:
-		return region + any() % 0x40100;
-	case 3:
-		return any() & 0x3ffffffffffff;
-	default:
-		return any();
+	case 0: return mine[any() % 4];
+	case 1: return mine[any() % 4] + any() % 0x50000;
+	case 2: return region + any() % 0x40100;
+	case 3: return any() & 0x3ffffffffffff;
+	default: return any();
 	}
 }
 
 static void one_call(struct quipu_manual_signals *signals, const uint64_t *mine, uint64_t region)
 {
-	static const uint64_t scoms[] = {0x1001220b, 0x10012200, 0x20010aa8, 0x20010aa9, 0x1001230b, 0x10012300};
+	static const uint64_t scoms[] = {0x1001220b, 0x10012200, 0x20010aa8,
+					 0x20010aa9, 0x1001230b, 0x10012300};
 	uint64_t args[8] = {any() % 5, address(mine, region), any() % 3 ? any() % 16 : any()}, v;
 	unsigned cpu = any() % 9 ? (unsigned)(any() % 32) : (unsigned)any();
 
@@ -93,7 +89,8 @@ static void one_call(struct quipu_manual_signals *signals, const uint64_t *mine,
 		quipu_imc_scom_write(imc, any() % 3 ? 0 : (uint32_t)any(), scoms[any() % 6], any());
 		break;
 	case 2:
-		quipu_imc_ldbar_write(imc, cpu, (any() << 62) | (address(mine, region) & QUIPU_IMC_ADDRESS));
+		quipu_imc_ldbar_write(imc, cpu,
+				      (any() << 62) | (address(mine, region) & QUIPU_IMC_ADDRESS));
 		break;
 	case 3:
 		quipu_imc_write64(imc, address(mine, region), any() % 3 ? any() % 16 : any());
@@ -107,10 +104,12 @@ static void one_call(struct quipu_manual_signals *signals, const uint64_t *mine,
 		quipu_imc_advance(imc);
 		break;
 	case 6:
-		quipu_manual_signals_feed(signals, (unsigned)(any() % 32), QUIPU_SIGNAL_CYCLES, any() % 300000, any());
+		quipu_manual_signals_feed(signals, (unsigned)(any() % 32), QUIPU_SIGNAL_CYCLES,
+					  any() % 300000, any());
 		break;
 	default:
-		quipu_manual_signals_feed(signals, (unsigned)(any() % 32), QUIPU_SIGNAL_INSTRUCTIONS, any() % 100000, any());
+		quipu_manual_signals_feed(signals, (unsigned)(any() % 32),
+					  QUIPU_SIGNAL_INSTRUCTIONS, any() % 100000, any());
 		break;
 	}
 }

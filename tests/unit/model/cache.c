@@ -29,7 +29,8 @@ struct reference {
 	bool right[256][64]; /* the next victim of subtree i is in its right half */
 };
 
-static void ref_point(struct reference *r, unsigned set, unsigned node, unsigned lo, unsigned hi, unsigned way)
+static void ref_point(struct reference *r, unsigned set, unsigned node, unsigned lo, unsigned hi,
+		      unsigned way)
 {
 	unsigned mid = (lo + hi) / 2;
 
@@ -244,11 +245,11 @@ static void page_strides_fall_into_one_set(void **state)
 	}
 	assert_int_equal(l1d_misses(fits), 8);
 	assert_int_equal(fits->memory.count[MODEL_L1D_WRITEBACKS], 0);
-	assert_int_equal(l1d_misses(not), 900);
-	assert_int_equal(not->memory.count[MODEL_L1D_WRITEBACKS], 892);
-	assert_int_equal(not->memory.count[MODEL_MEM_WRITE_LINES], 892);
+	assert_int_equal(l1d_misses(not ), 900);
+	assert_int_equal(not ->memory.count[MODEL_L1D_WRITEBACKS], 892);
+	assert_int_equal(not ->memory.count[MODEL_MEM_WRITE_LINES], 892);
 	bed_free(fits);
-	bed_free(not);
+	bed_free(not );
 }
 
 static void an_access_over_a_line_end_touches_both(void **state)
@@ -315,7 +316,8 @@ static void a_miss_costs_what_the_serving_level_says(void **state)
 	assert_int_equal(b->memory.count[MODEL_STALL_BACKEND], 40);
 	assert_int_equal(b->memory.count[MODEL_LL_WRITES], 1);
 	assert_int_equal(b->memory.count[MODEL_LL_WRITE_MISSES], 0);
-	assert_int_equal(b->memory.count[MODEL_LL_READ_MISSES], b->memory.count[MODEL_MEM_READ_LINES]);
+	assert_int_equal(b->memory.count[MODEL_LL_READ_MISSES],
+			 b->memory.count[MODEL_MEM_READ_LINES]);
 	free(memory);
 	bed_free(b);
 }
@@ -331,7 +333,8 @@ static void base_timing_loses_no_cycles(void **state)
 	b = bed_new(shape);
 	assert_int_equal(model_data(&b->memory, 0x1000, 8, false), 0);
 	assert_int_equal(model_fetch(&b->memory, 0x1000), 0);
-	assert_int_equal(b->memory.count[MODEL_STALL_BACKEND] + b->memory.count[MODEL_STALL_FRONTEND], 0);
+	assert_int_equal(
+		b->memory.count[MODEL_STALL_BACKEND] + b->memory.count[MODEL_STALL_FRONTEND], 0);
 	assert_int_equal(b->memory.count[MODEL_L1I_MISSES], 1);
 	assert_int_equal(b->memory.count[MODEL_LL_READ_MISSES], 1); /* L2 is the last level now */
 	bed_free(b);

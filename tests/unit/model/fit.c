@@ -43,7 +43,8 @@ static void make_runs(struct model_fit *f, double noise)
 
 static void costs_are_found_again(void **state)
 {
-	static const double lo[4] = {1, 1, 1, 0}, hi[4] = {63, 63, 63, 1000}, want[4] = {1, 3, 20, 200};
+	static const double lo[4] = {1, 1, 1, 0}, hi[4] = {63, 63, 63, 1000},
+			    want[4] = {1, 3, 20, 200};
 	struct model_fit f;
 	double cost[4];
 
@@ -57,7 +58,8 @@ static void costs_are_found_again(void **state)
 
 static void noise_moves_them_little(void **state)
 {
-	static const double lo[4] = {0, 0, 0, 0}, hi[4] = {63, 63, 63, 1000}, want[4] = {1, 3, 20, 200};
+	static const double lo[4] = {0, 0, 0, 0}, hi[4] = {63, 63, 63, 1000},
+			    want[4] = {1, 3, 20, 200};
 	struct model_fit f;
 	double cost[4];
 

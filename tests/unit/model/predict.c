@@ -14,8 +14,9 @@ static struct model_predictor p;
 
 static void set_up(uint32_t history)
 {
-	model_predictor_init(&p, &(struct quipu_model){
-					 .counters = 4096, .history = history, .targets = 512, .returns = 16});
+	model_predictor_init(
+		&p, &(struct quipu_model){
+			    .counters = 4096, .history = history, .targets = 512, .returns = 16});
 }
 
 static unsigned loop(unsigned times)
@@ -65,7 +66,8 @@ static void an_indirect_branch_is_predicted_to_go_where_it_went(void **state)
 	assert_int_equal(model_predict_target(&p, 5, 0x100), MODEL_TARGET);
 	assert_int_equal(model_predict_target(&p, 5, 0x100), MODEL_PREDICTED);
 	assert_int_equal(model_predict_target(&p, 5, 0x200), MODEL_TARGET);
-	assert_int_equal(model_predict_target(&p, 5 + 512, 0x300), MODEL_TARGET); /* the same entry */
+	assert_int_equal(model_predict_target(&p, 5 + 512, 0x300),
+			 MODEL_TARGET); /* the same entry */
 	assert_int_equal(model_predict_target(&p, 5, 0x200), MODEL_TARGET);
 }
 

@@ -23,13 +23,14 @@ static struct quipu_model model_of(const char *cpus, const char *cpu)
 	struct quipu_model model;
 	struct blob b;
 
-	snprintf(source, sizeof(source),
-		 "/dts-v1/; / { compatible = \"x\"; cpus { #address-cells = <1>; #size-cells = <0>; %s "
-		 "cpu@0 { device_type = \"cpu\"; reg = <0>; compatible = \"riscv\"; riscv,isa = \"rv64imac\"; %s }; "
-		 "cpu@1 { device_type = \"cpu\"; reg = <1>; compatible = \"riscv\"; riscv,isa = \"rv64imac\"; %s }; "
-		 "l2: l2 { cache-level = <2>; cache-unified; cache-size = <0x20000>; cache-sets = <256>; "
-		 "quipu,latency = <9>; }; }; };",
-		 cpus, cpu, cpu);
+	snprintf(
+		source, sizeof(source),
+		"/dts-v1/; / { compatible = \"x\"; cpus { #address-cells = <1>; #size-cells = <0>; %s "
+		"cpu@0 { device_type = \"cpu\"; reg = <0>; compatible = \"riscv\"; riscv,isa = \"rv64imac\"; %s }; "
+		"cpu@1 { device_type = \"cpu\"; reg = <1>; compatible = \"riscv\"; riscv,isa = \"rv64imac\"; %s }; "
+		"l2: l2 { cache-level = <2>; cache-unified; cache-size = <0x20000>; cache-sets = <256>; "
+		"quipu,latency = <9>; }; }; };",
+		cpus, cpu, cpu);
 	b = blob_dts(source);
 	m = quipu_machine_parse(b.data, b.len, "test", &notes);
 	assert_non_null(m);
@@ -100,16 +101,18 @@ static void geometry_comes_from_the_tree(void **state)
 
 static void what_cannot_be_is_told_and_not_taken(void **state)
 {
-	struct quipu_model m = model_of("quipu,predictor-counters = <1000>; quipu,penalty-mispredict = <501>; "
-					"quipu,replacement = \"random\"; quipu,page-size = <5000>;",
-					"d-tlb-size = <130>; d-tlb-sets = <1>;");
+	struct quipu_model m =
+		model_of("quipu,predictor-counters = <1000>; quipu,penalty-mispredict = <501>; "
+			 "quipu,replacement = \"random\"; quipu,page-size = <5000>;",
+			 "d-tlb-size = <130>; d-tlb-sets = <1>;");
 
 	(void)state;
 	assert_int_equal(m.counters, 4096);
 	assert_int_equal(m.mispredict, 14);
 	assert_int_equal(m.dtlb.sets, 16);
 	assert_int_equal(m.dtlb.shift, 12);
-	assert_true(noted(&notes, QUIPU_NOTE_WRONG, "/cpus:quipu,predictor-counters", "power of two"));
+	assert_true(
+		noted(&notes, QUIPU_NOTE_WRONG, "/cpus:quipu,predictor-counters", "power of two"));
 	assert_true(noted(&notes, QUIPU_NOTE_WRONG, "/cpus:quipu,penalty-mispredict", "0 to 500"));
 	assert_true(noted(&notes, QUIPU_NOTE_WRONG, "/cpus:quipu,replacement", "neither"));
 	assert_true(noted(&notes, QUIPU_NOTE_WRONG, "/cpus:quipu,page-size", "4096"));
@@ -119,7 +122,8 @@ static void what_cannot_be_is_told_and_not_taken(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_teardown(a_silent_tree_has_no_caches_and_the_default_predictor, clear),
+		cmocka_unit_test_teardown(a_silent_tree_has_no_caches_and_the_default_predictor,
+					  clear),
 		cmocka_unit_test_teardown(geometry_comes_from_the_tree, clear),
 		cmocka_unit_test_teardown(what_cannot_be_is_told_and_not_taken, clear),
 	};

@@ -422,14 +422,10 @@ static uint64_t value(uint64_t *seed)
 	uint64_t r = next_random(seed);
 
 	switch (r % 4) {
-	case 0:
-		return edges[(r >> 8) % (sizeof(edges) / sizeof(edges[0]))];
-	case 1:
-		return (r >> 8) & 0xFF;
-	case 2:
-		return UINT64_C(0x80200000) + ((r >> 8) & 0x1FFFF);
-	default:
-		return next_random(seed);
+	case 0: return edges[(r >> 8) % (sizeof(edges) / sizeof(edges[0]))];
+	case 1: return (r >> 8) & 0xFF;
+	case 2: return UINT64_C(0x80200000) + ((r >> 8) & 0x1FFFF);
+	default: return next_random(seed);
 	}
 }
 
@@ -445,12 +441,8 @@ static void fuzz_step(struct harness *h, uint64_t *seed)
 	for (unsigned i = 0; i < 6; i++)
 		args[i] = value(seed);
 	switch (r % 8) {
-	case 0:
-		quipu_riscv_csr_read(h->rv, hart, mode, (r >> 32) & 0xFFF, &out);
-		break;
-	case 1:
-		quipu_riscv_csr_write(h->rv, hart, mode, (r >> 32) & 0xFFF, args[0]);
-		break;
+	case 0: quipu_riscv_csr_read(h->rv, hart, mode, (r >> 32) & 0xFFF, &out); break;
+	case 1: quipu_riscv_csr_write(h->rv, hart, mode, (r >> 32) & 0xFFF, args[0]); break;
 	case 2:
 		quipu_manual_signals_feed(h->manual, (r >> 16) & 1, (r >> 32) % 3 + 1,
 					  (r >> 40) & 0xFFFF, r);
@@ -467,8 +459,7 @@ static void fuzz_step(struct harness *h, uint64_t *seed)
 		quipu_riscv_set_mode(h->rv, hart, mode);
 		quipu_riscv_run(h->rv, hart);
 		break;
-	default:
-		quipu_riscv_ecall(h->rv, hart, extensions[(r >> 32) % 7], (r >> 40) % 11, args);
+	default: quipu_riscv_ecall(h->rv, hart, extensions[(r >> 32) % 7], (r >> 40) % 11, args);
 	}
 }
 

@@ -77,14 +77,10 @@ static uint64_t value(void)
 	uint64_t dice = next();
 
 	switch (dice & 7) {
-	case 0:
-		return next();
-	case 1:
-		return vas[(dice >> 8) % (sizeof(vas) / sizeof(vas[0]))];
-	case 2:
-		return BASE + ((dice >> 8) % SIZE & ~UINT64_C(7));
-	default:
-		return sharp[(dice >> 8) % (sizeof(sharp) / sizeof(sharp[0]))];
+	case 0: return next();
+	case 1: return vas[(dice >> 8) % (sizeof(vas) / sizeof(vas[0]))];
+	case 2: return BASE + ((dice >> 8) % SIZE & ~UINT64_C(7));
+	default: return sharp[(dice >> 8) % (sizeof(sharp) / sizeof(sharp[0]))];
 	}
 }
 
@@ -134,20 +130,11 @@ static void happen(struct quipu_rock *r)
 	const struct quipu_rock_mmu m = {next(), dice >> 20 & 1, dice >> 21 & 1, dice >> 22 & 1};
 
 	switch (dice >> 36 & 7) {
-	case 0:
-		quipu_rock_cycles(r, strand, (enum quipu_rock_privilege)(dice >> 33 & 3), n);
-		break;
-	case 1:
-		quipu_rock_l2(r, strand, &t, n % 100000);
-		break;
-	case 2:
-		quipu_rock_mmu(r, strand, &m, n % 100000);
-		break;
-	case 3:
-		quipu_rock_mcc(r, strand, 0x2000u << (dice >> 20 & 3), n);
-		break;
-	default:
-		quipu_rock_instr(r, strand, &i, n % 100000);
+	case 0: quipu_rock_cycles(r, strand, (enum quipu_rock_privilege)(dice >> 33 & 3), n); break;
+	case 1: quipu_rock_l2(r, strand, &t, n % 100000); break;
+	case 2: quipu_rock_mmu(r, strand, &m, n % 100000); break;
+	case 3: quipu_rock_mcc(r, strand, 0x2000u << (dice >> 20 & 3), n); break;
+	default: quipu_rock_instr(r, strand, &i, n % 100000);
 	}
 }
 
@@ -156,21 +143,11 @@ static void world(struct quipu_rock *r)
 	uint64_t dice = next();
 
 	switch (dice & 7) {
-	case 0:
-		quipu_rock_memory_remove(r, 1, BASE);
-		break;
-	case 1:
-		quipu_rock_memory_add(r, 1, BASE, SIZE);
-		break;
-	case 2:
-		quipu_rock_strand_stop(r, (unsigned)(dice >> 8) % 70);
-		break;
-	case 3:
-		quipu_rock_bind(r, (unsigned)(dice >> 8) % 70, (unsigned)(dice >> 16) % 4);
-		break;
-	case 4:
-		quipu_rock_hold(r, dice >> 8 & 1);
-		break;
+	case 0: quipu_rock_memory_remove(r, 1, BASE); break;
+	case 1: quipu_rock_memory_add(r, 1, BASE, SIZE); break;
+	case 2: quipu_rock_strand_stop(r, (unsigned)(dice >> 8) % 70); break;
+	case 3: quipu_rock_bind(r, (unsigned)(dice >> 8) % 70, (unsigned)(dice >> 16) % 4); break;
+	case 4: quipu_rock_hold(r, dice >> 8 & 1); break;
 	default:
 		quipu_rock_set_version(r, (unsigned)(dice >> 8) % 70, API_GROUP_RKPERF, 1, 0, NULL);
 	}

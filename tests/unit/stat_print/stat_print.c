@@ -19,32 +19,76 @@
 
 #include "cli/stat_print.h"
 
-#define HW(n, c, v, x)                                                                                              \
-	{.name = n, .unit = "", .scale = 1, .type = PERF_TYPE_HARDWARE, .config = c, .value = v, .enabled = 2000000, \
-	 .running = 2000000, .exactness = x}
+#define HW(n, c, v, x)                                                                             \
+	{                                                                                          \
+		.name = n, .unit = "", .scale = 1, .type = PERF_TYPE_HARDWARE, .config = c,        \
+		.value = v, .enabled = 2000000, .running = 2000000, .exactness = x                 \
+	}
 
-#define CLOCK                                                                                                          \
-	{.name = "task-clock", .unit = "msec", .scale = 1e-6, .type = PERF_TYPE_SOFTWARE, .config = 1, .value = 2000000, \
-	 .enabled = 2000000, .running = 2000000, .exactness = QUIPU_MODELLED}
+#define CLOCK                                                                                      \
+	{                                                                                          \
+		.name = "task-clock", .unit = "msec", .scale = 1e-6, .type = PERF_TYPE_SOFTWARE,   \
+		.config = 1, .value = 2000000, .enabled = 2000000, .running = 2000000,             \
+		.exactness = QUIPU_MODELLED                                                        \
+	}
 
 static const struct stat_row table[] = {
 	CLOCK,
-	{.name = "context-switches", .unit = "", .scale = 1, .type = PERF_TYPE_SOFTWARE, .config = 3, .value = 1,
-	 .enabled = 2000000, .running = 2000000, .exactness = QUIPU_MODELLED},
-	{.name = "page-faults", .unit = "", .scale = 1, .type = PERF_TYPE_SOFTWARE, .config = 2,
-	 .state = STAT_NOT_MODELLED, .reason = "no pages"},
+	{.name = "context-switches",
+	 .unit = "",
+	 .scale = 1,
+	 .type = PERF_TYPE_SOFTWARE,
+	 .config = 3,
+	 .value = 1,
+	 .enabled = 2000000,
+	 .running = 2000000,
+	 .exactness = QUIPU_MODELLED},
+	{.name = "page-faults",
+	 .unit = "",
+	 .scale = 1,
+	 .type = PERF_TYPE_SOFTWARE,
+	 .config = 2,
+	 .state = STAT_NOT_MODELLED,
+	 .reason = "no pages"},
 	HW("cycles", 0, 2000000, QUIPU_MODELLED),
 	HW("instructions", 1, 1500000, QUIPU_EXACT),
 	HW("branches", 4, 200000, QUIPU_EXACT),
 	HW("branch-misses", 5, 4000, QUIPU_MODELLED),
-	{.name = "r2a", .unit = "", .scale = 1, .type = PERF_TYPE_RAW, .config = 0x2a, .enabled = 2000000,
-	 .state = STAT_NOT_COUNTED, .reason = "no counter \"takes\" it"},
-	{.name = "cache-misses", .unit = "", .scale = 1, .type = PERF_TYPE_HARDWARE, .config = 3,
-	 .state = STAT_NOT_SUPPORTED, .reason = "no cache is modelled"},
-	{.name = "loads", .unit = "", .scale = 1, .type = PERF_TYPE_RAW, .config = 7, .value = 400123, .enabled = 2000000,
-	 .running = 1482600, .has_truth = true, .truth = 400000, .exactness = QUIPU_EXACT},
-	{.name = "nest/rd/", .unit = "MiB", .scale = 0.5, .type = 10, .config = 1, .value = 7, .enabled = 2000000,
-	 .running = 2000000, .exactness = QUIPU_MODELLED},
+	{.name = "r2a",
+	 .unit = "",
+	 .scale = 1,
+	 .type = PERF_TYPE_RAW,
+	 .config = 0x2a,
+	 .enabled = 2000000,
+	 .state = STAT_NOT_COUNTED,
+	 .reason = "no counter \"takes\" it"},
+	{.name = "cache-misses",
+	 .unit = "",
+	 .scale = 1,
+	 .type = PERF_TYPE_HARDWARE,
+	 .config = 3,
+	 .state = STAT_NOT_SUPPORTED,
+	 .reason = "no cache is modelled"},
+	{.name = "loads",
+	 .unit = "",
+	 .scale = 1,
+	 .type = PERF_TYPE_RAW,
+	 .config = 7,
+	 .value = 400123,
+	 .enabled = 2000000,
+	 .running = 1482600,
+	 .has_truth = true,
+	 .truth = 400000,
+	 .exactness = QUIPU_EXACT},
+	{.name = "nest/rd/",
+	 .unit = "MiB",
+	 .scale = 0.5,
+	 .type = 10,
+	 .config = 1,
+	 .value = 7,
+	 .enabled = 2000000,
+	 .running = 2000000,
+	 .exactness = QUIPU_MODELLED},
 };
 
 #define ROWS (sizeof(table) / sizeof(*table))
@@ -135,8 +179,9 @@ static const char *text_of(const json_t *o, const char *key)
 
 static void every_json_line_is_an_object_with_perfs_keys(void **state)
 {
-	static const char *const keys[] = {"counter-value", "unit", "event", "event-runtime", "pcnt-running", "metric-value",
-					   "metric-unit", "class"};
+	static const char *const keys[] = {"counter-value", "unit",	    "event",
+					   "event-runtime", "pcnt-running", "metric-value",
+					   "metric-unit",   "class"};
 	struct stat_sheet s = sheet(STAT_JSON);
 	char *text = printed(&s, true), *save, *line;
 	size_t n = 0;
@@ -150,7 +195,8 @@ static void every_json_line_is_an_object_with_perfs_keys(void **state)
 			assert_non_null(json_object_get(o, keys[k]));
 		assert_string_equal(text_of(o, "event"), table[n].name);
 		if (table[n].state == STAT_COUNTED) {
-			assert_string_equal(text_of(o, "class"), quipu_exactness_name(table[n].exactness));
+			assert_string_equal(text_of(o, "class"),
+					    quipu_exactness_name(table[n].exactness));
 			assert_null(json_object_get(o, "reason"));
 		} else {
 			assert_string_equal(text_of(o, "class"), "none");
@@ -201,11 +247,13 @@ static void hostile_names_stay_inside_their_json_string(void **state)
 	json_decref(o);
 	free(text);
 
-	row.name = "\xff\xc3 \xed\xa0\x80 \xc3\xa9"; /* bytes that are no UTF-8, and one letter that is */
+	row.name =
+		"\xff\xc3 \xed\xa0\x80 \xc3\xa9"; /* bytes that are no UTF-8, and one letter that is */
 	text = printed(&s, true);
 	o = json_loads(text, 0, NULL);
 	assert_non_null(o);
-	assert_string_equal(text_of(o, "event"), "\xc3\xbf\xc3\x83 \xc3\xad\xc2\xa0\xc2\x80 \xc3\xa9");
+	assert_string_equal(text_of(o, "event"),
+			    "\xc3\xbf\xc3\x83 \xc3\xad\xc2\xa0\xc2\x80 \xc3\xa9");
 	json_decref(o);
 	free(text);
 }
@@ -253,14 +301,17 @@ static void intervals_have_a_head_once_and_no_foot(void **state)
 	expect(&s, false,
 	       "     0.400000000               2.00 msec task-clock                       modelled #    1.000 CPUs utilized\n");
 	s.format = STAT_CSV;
-	expect(&s, false, "     0.400000000,2.00,msec,task-clock,2000000,100.00,1.000,CPUs utilized,modelled\n");
+	expect(&s, false,
+	       "     0.400000000,2.00,msec,task-clock,2000000,100.00,1.000,CPUs utilized,modelled\n");
 }
 
 static void each_place_derives_from_its_own_counts(void **state)
 {
 	struct stat_row rows[] = {
-		HW("cycles", 0, 1000, QUIPU_MODELLED), HW("cycles", 0, 4000, QUIPU_MODELLED),
-		HW("instructions", 1, 500, QUIPU_EXACT), HW("instructions", 1, 1000, QUIPU_EXACT),
+		HW("cycles", 0, 1000, QUIPU_MODELLED),
+		HW("cycles", 0, 4000, QUIPU_MODELLED),
+		HW("instructions", 1, 500, QUIPU_EXACT),
+		HW("instructions", 1, 1000, QUIPU_EXACT),
 	};
 	struct stat_sheet s = sheet(STAT_TEXT);
 	char *text;
@@ -275,10 +326,14 @@ static void each_place_derives_from_its_own_counts(void **state)
 	s.n = 4;
 	s.aggregation = STAT_CPU;
 	text = printed(&s, true);
-	assert_non_null(strstr(text, "CPU0                  500      instructions                     exact    #    0.50  "
-				     "insn per cycle\n"));
-	assert_non_null(strstr(text, "CPU1                 1000      instructions                     exact    #    0.25  "
-				     "insn per cycle\n"));
+	assert_non_null(strstr(
+		text,
+		"CPU0                  500      instructions                     exact    #    0.50  "
+		"insn per cycle\n"));
+	assert_non_null(strstr(
+		text,
+		"CPU1                 1000      instructions                     exact    #    0.25  "
+		"insn per cycle\n"));
 	free(text);
 	s.n = 1;
 	s.format = STAT_CSV;
@@ -288,7 +343,11 @@ static void each_place_derives_from_its_own_counts(void **state)
 	expect(&s, true, "S0-D0-C1,4,1000,,cycles,2000000,100.00,,,modelled\n");
 	s.format = STAT_JSON;
 	text = printed(&s, true);
-	assert_int_equal(strncmp(text, "{\"core\" : \"S0-D0-C1\", \"aggregate-number\" : 4, \"counter-value\"", 60), 0);
+	assert_int_equal(
+		strncmp(text,
+			"{\"core\" : \"S0-D0-C1\", \"aggregate-number\" : 4, \"counter-value\"",
+			60),
+		0);
 	free(text);
 	rows[0].where = "CPU0";
 	s.aggregation = STAT_CPU;
@@ -305,7 +364,8 @@ static void each_place_derives_from_its_own_counts(void **state)
 
 static void ratios_are_made_within_the_same_rings(void **state)
 {
-	struct stat_row rows[] = {HW("cycles:k", 0, 1000, QUIPU_MODELLED), HW("instructions:u", 1, 500, QUIPU_EXACT)};
+	struct stat_row rows[] = {HW("cycles:k", 0, 1000, QUIPU_MODELLED),
+				  HW("instructions:u", 1, 500, QUIPU_EXACT)};
 	struct stat_sheet s = sheet(STAT_CSV);
 
 	(void)state;
@@ -362,7 +422,8 @@ static void a_zero_that_must_be_says_why(void **state)
 /* A driver that took the event but not all that was asked of it says so, beside the count. */
 static void what_a_driver_remarks_stands_beside_the_count(void **state)
 {
-	struct stat_row rows[] = {HW("cycles:u", 0, 4000, QUIPU_MODELLED), HW("instructions:u", 1, 500, QUIPU_EXACT)};
+	struct stat_row rows[] = {HW("cycles:u", 0, 4000, QUIPU_MODELLED),
+				  HW("instructions:u", 1, 500, QUIPU_EXACT)};
 	struct stat_sheet s = sheet(STAT_TEXT);
 
 	(void)state;
@@ -390,7 +451,8 @@ static void locale_groups_the_table_only(void **state)
 	char *text;
 
 	if (!setlocale(LC_NUMERIC, "en_US.UTF-8") && !setlocale(LC_NUMERIC, "en_US")) {
-		print_message("# skipped: no locale with thousands separators (en_US) is installed\n");
+		print_message(
+			"# skipped: no locale with thousands separators (en_US) is installed\n");
 		return; /* cmocka's skip() is a failure in TAP as meson reads it */
 	}
 	(void)state;

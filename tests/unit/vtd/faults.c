@@ -166,26 +166,19 @@ static uint64_t address(struct bed *bed, const struct fault_case *c)
 	uint64_t pasid = quipu_vtd_pasid_address(bed->tables, RID, (uint32_t)pasid_of(c));
 
 	switch (c->place) {
-	case ROOT:
-		return quipu_vtd_tables_root(bed->tables) + (RID >> 8) * 16;
-	case CONTEXT:
-		return context;
-	case CONTEXT_HIGH:
-		return context + 8;
-	case DIRECTORY:
-		return quipu_vtd_memory_load(bed->memory, context) & ADDRESS;
+	case ROOT: return quipu_vtd_tables_root(bed->tables) + (RID >> 8) * 16;
+	case CONTEXT: return context;
+	case CONTEXT_HIGH: return context + 8;
+	case DIRECTORY: return quipu_vtd_memory_load(bed->memory, context) & ADDRESS;
 	case PASID:
 	case PASID_1:
 	case PASID_2:
-	case PASID_3:
-		return pasid + 8 * (uint64_t)(c->place - PASID);
+	case PASID_3: return pasid + 8 * (uint64_t)(c->place - PASID);
 	case LEVEL4:
 	case LEVEL3:
 	case LEVEL2:
-	case LEAF:
-		return level_entry(bed, c, 4 - (unsigned)(c->place - LEVEL4));
-	case NONE:
-		break;
+	case LEAF: return level_entry(bed, c, 4 - (unsigned)(c->place - LEVEL4));
+	case NONE: break;
 	}
 	return 0;
 }

@@ -83,7 +83,8 @@ static void a_general_counter_counts_its_event_at_user_level(void **state)
 	put(b, QUIPU_IA32_PERF_GLOBAL_CTRL, 0xf);
 	put(b, QUIPU_IA32_PERFEVTSEL0, LOADS | QUIPU_X86_USR | QUIPU_X86_ENABLE);
 	put(b, QUIPU_IA32_PERFEVTSEL0 + 1, LOADS | QUIPU_X86_OS | QUIPU_X86_ENABLE);
-	put(b, QUIPU_IA32_PERFEVTSEL0 + 2, 0xffff | QUIPU_X86_USR | QUIPU_X86_ENABLE); /* no such event */
+	put(b, QUIPU_IA32_PERFEVTSEL0 + 2,
+	    0xffff | QUIPU_X86_USR | QUIPU_X86_ENABLE); /* no such event */
 	feed(b, QUIPU_SIGNAL_LOADS, 41, 0x1000);
 	feed(b, QUIPU_SIGNAL_STORES, 5, 0x1000);
 	assert_int_equal(get(b, QUIPU_IA32_PMC0), 41);
@@ -157,12 +158,18 @@ static void what_the_processor_refuses_faults(void **state)
 		uint32_t msr;
 		uint64_t value;
 	} rows[] = {
-		{QUIPU_IA32_PERFEVTSEL0, UINT64_C(1) << 18}, {QUIPU_IA32_PERFEVTSEL0, UINT64_C(1) << 32},
-		{QUIPU_IA32_FIXED_CTR_CTRL, 4},		     {QUIPU_IA32_PERF_GLOBAL_CTRL, 0x10},
-		{QUIPU_IA32_PERF_GLOBAL_STATUS, 0},	     {QUIPU_IA32_A_PMC0, UINT64_C(1) << 48},
-		{QUIPU_IA32_FIXED_CTR0, UINT64_C(1) << 48},  {QUIPU_IA32_PERF_GLOBAL_STATUS_RESET, 0x10},
-		{QUIPU_IA32_PMC0 + 4, 0},		     {QUIPU_IA32_FIXED_CTR0 + 3, 0},
-		{0, 0},					     {UINT32_MAX, 0},
+		{QUIPU_IA32_PERFEVTSEL0, UINT64_C(1) << 18},
+		{QUIPU_IA32_PERFEVTSEL0, UINT64_C(1) << 32},
+		{QUIPU_IA32_FIXED_CTR_CTRL, 4},
+		{QUIPU_IA32_PERF_GLOBAL_CTRL, 0x10},
+		{QUIPU_IA32_PERF_GLOBAL_STATUS, 0},
+		{QUIPU_IA32_A_PMC0, UINT64_C(1) << 48},
+		{QUIPU_IA32_FIXED_CTR0, UINT64_C(1) << 48},
+		{QUIPU_IA32_PERF_GLOBAL_STATUS_RESET, 0x10},
+		{QUIPU_IA32_PMC0 + 4, 0},
+		{QUIPU_IA32_FIXED_CTR0 + 3, 0},
+		{0, 0},
+		{UINT32_MAX, 0},
 	};
 	struct bed *b = *state;
 	uint64_t value;
