@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * A driver of POWER9 in-memory collection in one page: what a kernel does with OPAL, SCOM, LDBAR and memory, with no board.
- * Somebody else's emulator would feed the signals; here main() does.
+ * A driver of POWER9 in-memory collection in one page: what a kernel does with OPAL, SCOM, LDBAR
+ * and memory, with no board. Somebody else's emulator would feed the signals; here main() does.
  *
  * Usage: imc_driver MACHINE.dtb (machines/power9.dtb)
  */
@@ -62,7 +62,8 @@ static int run(struct quipu_imc *imc, struct quipu_manual_signals *signals)
 	if (opal(imc, QUIPU_OPAL_IMC_COUNTERS_START, QUIPU_OPAL_IMC_NEST, pir, 0))
 		return 1;
 	pass(imc, 1);
-	/* Core: memory for the counters, then the engine on. The same engine serves the thread that LDBAR points. */
+	/* Core: memory for the counters, then the engine on. The same engine serves the thread that
+	 * LDBAR points. */
 	if (opal(imc, QUIPU_OPAL_IMC_COUNTERS_INIT, QUIPU_OPAL_IMC_CORE, core, pir))
 		return 1;
 	quipu_imc_ldbar_write(imc, CPU, QUIPU_LDBAR_ENABLE | thread);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * struct quipu_attr: perf_event_attr of Linux 6.12 (136 bytes). The host's own header may be older or newer; constants
- * that it has are taken from <linux/perf_event.h>, those of 6.12 that Debian 12's lacks are here.
+ * struct quipu_attr: perf_event_attr of Linux 6.12 (136 bytes). The host's own header may be older
+ * or newer; constants that it has are taken from <linux/perf_event.h>, those of 6.12 that Debian
+ * 12's lacks are here.
  */
 #ifndef QUIPU_ATTR_H
 #define QUIPU_ATTR_H

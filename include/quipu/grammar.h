@@ -2,9 +2,10 @@
 /*
  * perf's event strings: "cycles:u,{cpu/event=0x3/,r2a}:S" -> attributes for quipu_event_open.
  *
- * The language is that of perf 6.1 (tools/perf/Documentation/perf-list.txt; perf ABI sheet A6, A17, B2, B3). Event
- * names come from a catalog, which is made of a list of sysfs files, so that a modelled machine and the host's own
- * /sys are read by the same code. Not covered: tracepoints, breakpoints, BPF objects, metrics.
+ * The language is that of perf 6.1 (tools/perf/Documentation/perf-list.txt; perf ABI sheet A6, A17,
+ * B2, B3). Event names come from a catalog, which is made of a list of sysfs files, so that a
+ * modelled machine and the host's own /sys are read by the same code. Not covered: tracepoints,
+ * breakpoints, BPF objects, metrics.
  */
 #ifndef QUIPU_GRAMMAR_H
 #define QUIPU_GRAMMAR_H
@@ -17,7 +18,8 @@
 
 struct quipu_tree;
 
-/* One file of format/: value bit i of the term goes to the i-th lowest bit of @mask in config @word. */
+/* One file of format/: value bit i of the term goes to the i-th lowest bit of @mask in config
+ * @word. */
 struct quipu_catalog_format {
 	char *name;
 	unsigned word; /* 0..3: config, config1, config2, config3 */
@@ -38,7 +40,8 @@ struct quipu_catalog_pmu {
 	char *name;
 	char *alias; /* another name that is accepted; NULL */
 	uint32_t type;
-	char *cpus; /* text of cpumask (or cpus): "0,4"; NULL: the events of this PMU may follow a task */
+	char *cpus;  /* text of cpumask (or cpus): "0,4"; NULL: the events of this PMU may follow a
+			task */
 	bool uncore; /* it has a cpumask file */
 	struct quipu_catalog_format *formats;
 	size_t nformats;
@@ -52,8 +55,9 @@ struct quipu_catalog {
 };
 
 /*
- * quipu_catalog_new - the PMUs below /sys/bus/event_source/devices of @tree (links are followed inside the tree). A
- * directory without a readable `type`, or with a format file that cannot be read, is no PMU, as for perf. NULL: no memory.
+ * quipu_catalog_new - the PMUs below /sys/bus/event_source/devices of @tree (links are followed
+ * inside the tree). A directory without a readable `type`, or with a format file that cannot be
+ * read, is no PMU, as for perf. NULL: no memory.
  */
 struct quipu_catalog *quipu_catalog_new(const struct quipu_tree *);
 void quipu_catalog_free(struct quipu_catalog *);
@@ -61,18 +65,19 @@ const struct quipu_catalog_pmu *quipu_catalog_find(const struct quipu_catalog *,
 
 /* One event to open. */
 struct quipu_parsed {
-	struct quipu_attr
-		attr; /* size, type, config*, exclude_*, precise, pinned, exclusive; period or freq if named */
-	char *name;    /* as perf prints it: what was typed, or the name= term */
-	char *pmu;     /* PMU of the event, or NULL for generic names and rHEX */
-	char *unit;    /* "" when it has none */
-	double scale;  /* printed value = count * scale */
+	struct quipu_attr attr; /* size, type, config*, exclude_*, precise, pinned, exclusive;
+				   period or freq if named */
+	char *name;		/* as perf prints it: what was typed, or the name= term */
+	char *pmu;		/* PMU of the event, or NULL for generic names and rHEX */
+	char *unit;		/* "" when it has none */
+	double scale;		/* printed value = count * scale */
 	char *cpus;    /* CPUs the event must be opened on, or NULL (follows tasks, or every CPU) */
 	bool uncore;   /* cpus is a cpumask: no task events */
 	size_t leader; /* index of the group's leader; its own when it leads or stands alone */
 	size_t members; /* of the group; only at the leader; 1 when alone */
-	size_t term; /* events that one term of the string made (wildcards) have the same number ... */
-	bool merge;	  /* ... and are printed as one line, their counts added */
+	size_t term; /* events that one term of the string made (wildcards) have the same number ...
+		      */
+	bool merge;  /* ... and are printed as one line, their counts added */
 	bool precise_max; /* modifier P: try 3, 2, 1, 0 */
 	bool sample_read; /* modifier S */
 	bool weak;	  /* modifier W: a group that does not fit is opened as single events */
@@ -97,8 +102,10 @@ struct quipu_grammar_error {
 };
 
 /*
- * quipu_grammar_parse - append the events of @text to @list (several -e: call again). 0; -EINVAL with @err filled and
- * @list as it was; -ENOMEM. Any bytes are safe: at most QUIPU_GRAMMAR_MAX of them are looked at, longer is an error.
+ * quipu_grammar_parse - append the events of @text to @list (several -e: call again). 0; -EINVAL
+ * with @err filled and
+ * @list as it was; -ENOMEM. Any bytes are safe: at most QUIPU_GRAMMAR_MAX of them are looked at,
+ * longer is an error.
  */
 #define QUIPU_GRAMMAR_MAX 65536u
 int quipu_grammar_parse(const struct quipu_catalog *, const char *text,
@@ -107,20 +114,24 @@ int quipu_grammar_parse(const struct quipu_catalog *, const char *text,
 void quipu_event_list_free(struct quipu_event_list *);
 
 /*
- * quipu_grammar_explain - the error as perf shows one: the string, a caret under the column, reason and suggestion;
- * long strings are cut around the column. Three lines, each ended by '\n'. Returns the length, as snprintf.
+ * quipu_grammar_explain - the error as perf shows one: the string, a caret under the column, reason
+ * and suggestion; long strings are cut around the column. Three lines, each ended by '\n'. Returns
+ * the length, as snprintf.
  */
 int quipu_grammar_explain(const char *text, const struct quipu_grammar_error *, char *buf,
 			  size_t len);
 
 /*
- * quipu_grammar_generic - the n-th generic name that needs no PMU directory: hardware, software and cache events
- * ("cycles", "task-clock", "L1-dcache-load-misses"), with its aliases in @alias (or NULL). NULL past the last.
+ * quipu_grammar_generic - the n-th generic name that needs no PMU directory: hardware, software and
+ * cache events
+ * ("cycles", "task-clock", "L1-dcache-load-misses"), with its aliases in @alias (or NULL). NULL
+ * past the last.
  * @type, @config: what it stands for.
  */
 const char *quipu_grammar_generic(size_t n, const char **alias, uint32_t *type, uint64_t *config);
 
-/* quipu_cpu_list - parse "0-3,8" into @cpus (capacity @max). Number of CPUs, ascending, or -EINVAL, -E2BIG. */
+/* quipu_cpu_list - parse "0-3,8" into @cpus (capacity @max). Number of CPUs, ascending, or -EINVAL,
+ * -E2BIG. */
 int quipu_cpu_list(const char *text, unsigned *cpus, size_t max);
 
 #endif

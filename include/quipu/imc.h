@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * POWER9 in-memory collection counters, as firmware and a hypervisor's kernel see them: OPAL calls, SCOM registers,
- * LDBAR, and the memory that the counters appear in. skiboot hw/imc.c and doc/opal-api, Linux 6.12
- * Documentation/arch/powerpc/imc.rst, OpenPOWER OCC (nest microcode). examples/imc_driver.c shows the use.
+ * POWER9 in-memory collection counters, as firmware and a hypervisor's kernel see them: OPAL calls,
+ * SCOM registers, LDBAR, and the memory that the counters appear in. skiboot hw/imc.c and
+ * doc/opal-api, Linux 6.12 Documentation/arch/powerpc/imc.rst, OpenPOWER OCC (nest microcode).
+ * examples/imc_driver.c shows the use.
  *
- * Counters and records in memory are 64-bit big-endian. Every argument is as untrusted as a guest's.
+ * Counters and records in memory are 64-bit big-endian. Every argument is as untrusted as a
+ * guest's.
  */
 #ifndef QUIPU_IMC_H
 #define QUIPU_IMC_H
@@ -100,19 +102,22 @@ struct quipu_imc_trace_count {
 };
 
 /*
- * quipu_imc_new - the collection hardware and firmware of @machine (its node imc-counters), moved by @signals; @now is
- * the machine's time in ns. The nest microcode has been initialised and paused, as at boot. NULL when out of memory.
- * quipu_imc_power_on - start the microcode of all chips anew: nothing initialised, availability vector 0.
+ * quipu_imc_new - the collection hardware and firmware of @machine (its node imc-counters), moved
+ * by @signals; @now is the machine's time in ns. The nest microcode has been initialised and
+ * paused, as at boot. NULL when out of memory. quipu_imc_power_on - start the microcode of all
+ * chips anew: nothing initialised, availability vector 0.
  */
 struct quipu_imc *quipu_imc_new(const struct quipu_machine *machine, struct quipu_signals *signals,
 				uint64_t (*now)(void *arg), void *arg);
 void quipu_imc_free(struct quipu_imc *);
 void quipu_imc_power_on(struct quipu_imc *);
 
-/* quipu_opal_call - as the CPU @cpu. The status; QUIPU_OPAL_PARAMETER for a token that is not there. */
+/* quipu_opal_call - as the CPU @cpu. The status; QUIPU_OPAL_PARAMETER for a token that is not
+ * there. */
 int64_t quipu_opal_call(struct quipu_imc *, unsigned cpu, uint64_t token, const uint64_t args[8]);
 
-/* Registers. 0, or -EINVAL: no such CPU, chip or register. The SCOM addresses are those of the sheet of each core. */
+/* Registers. 0, or -EINVAL: no such CPU, chip or register. The SCOM addresses are those of the
+ * sheet of each core. */
 int quipu_imc_scom_read(struct quipu_imc *, uint32_t chip, uint64_t address, uint64_t *value);
 int quipu_imc_scom_write(struct quipu_imc *, uint32_t chip, uint64_t address, uint64_t value);
 int quipu_imc_ldbar_read(struct quipu_imc *, unsigned cpu, uint64_t *value);
@@ -121,16 +126,17 @@ int quipu_imc_ldbar_write(struct quipu_imc *, unsigned cpu, uint64_t value);
 /*
  * Real memory, as far as collection needs it: what was allocated, and the region of each chip.
  * quipu_imc_alloc - @size zeroed bytes, aligned to 8 KiB; the address, or 0.
- * quipu_imc_read, quipu_imc_write - copy; 0, or -EFAULT when not all of it is memory. A read shows what the hardware has
- *	posted by now.
- * quipu_imc_read64 - one big-endian doubleword; 0 where there is no memory.
+ * quipu_imc_read, quipu_imc_write - copy; 0, or -EFAULT when not all of it is memory. A read shows
+ *what the hardware has posted by now. quipu_imc_read64 - one big-endian doubleword; 0 where there
+ *is no memory.
  */
 uint64_t quipu_imc_alloc(struct quipu_imc *, size_t size);
 int quipu_imc_read(struct quipu_imc *, uint64_t address, void *buf, size_t len);
 int quipu_imc_write(struct quipu_imc *, uint64_t address, const void *buf, size_t len);
 uint64_t quipu_imc_read64(struct quipu_imc *, uint64_t address);
 int quipu_imc_write64(struct quipu_imc *, uint64_t address, uint64_t value);
-/* quipu_imc_region - where the counters of @chip lie; 0: no such chip. The control block is at its offset behind it. */
+/* quipu_imc_region - where the counters of @chip lie; 0: no such chip. The control block is at its
+ * offset behind it. */
 uint64_t quipu_imc_region(const struct quipu_imc *, uint32_t chip);
 uint64_t quipu_imc_control(const struct quipu_imc *, uint32_t chip);
 
@@ -138,7 +144,8 @@ uint64_t quipu_imc_control(const struct quipu_imc *, uint32_t chip);
 void quipu_imc_advance(struct quipu_imc *);
 /* quipu_imc_set_exact - post before every read (tree property quipu,imc-exact). */
 void quipu_imc_set_exact(struct quipu_imc *, bool exact);
-/* quipu_imc_interrupt - the engine reached deadlines that this hardware armed: trace counters that wrapped. */
+/* quipu_imc_interrupt - the engine reached deadlines that this hardware armed: trace counters that
+ * wrapped. */
 void quipu_imc_interrupt(struct quipu_imc *, const struct quipu_interrupt *);
 /* quipu_imc_traffic - @n times @what on memory port @port of @chip. */
 void quipu_imc_traffic(struct quipu_imc *, uint32_t chip, unsigned port,

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A machine, as its device tree describes it: CPUs and topology, caches, clock, instruction costs. The nodes of a PMU
- * are read by the platform room that owns them (quipu/platform.h) from the same tree.
+ * A machine, as its device tree describes it: CPUs and topology, caches, clock, instruction costs.
+ * The nodes of a PMU are read by the platform room that owns them (quipu/platform.h) from the same
+ * tree.
  *
- * Sources: Devicetree Specification 0.4 (cpus, cache nodes, cpu-map in the arm/riscv "cpu-topology" binding); private
- * properties start with "quipu," and are listed in machines/README.md.
+ * Sources: Devicetree Specification 0.4 (cpus, cache nodes, cpu-map in the arm/riscv "cpu-topology"
+ * binding); private properties start with "quipu," and are listed in machines/README.md.
  */
 #ifndef QUIPU_MACHINE_H
 #define QUIPU_MACHINE_H
@@ -100,10 +101,10 @@ struct quipu_machine {
 };
 
 /*
- * quipu_machine_parse - read a flattened tree of @len bytes. @name: what the user calls the machine. Hostile input:
- * nothing outside the @len bytes is read. Returns NULL when no machine can be made of it; then at least one note of
- * kind WRONG says why. Notes are appended either way.
- * A tree dumped by qemu-system-riscv64 (its PMU node has a malformed tail) is accepted, with a note.
+ * quipu_machine_parse - read a flattened tree of @len bytes. @name: what the user calls the
+ * machine. Hostile input: nothing outside the @len bytes is read. Returns NULL when no machine can
+ * be made of it; then at least one note of kind WRONG says why. Notes are appended either way. A
+ * tree dumped by qemu-system-riscv64 (its PMU node has a malformed tail) is accepted, with a note.
  */
 struct quipu_machine *quipu_machine_parse(const void *fdt, size_t len, const char *name,
 					  struct quipu_notes *);
@@ -112,10 +113,12 @@ void quipu_machine_free(struct quipu_machine *);
 /* The instruction set's name back to its number, or -1. */
 int quipu_isa_find(const char *name);
 
-/* The name of an instruction class ("mul", "fdiv", ...), as in the cost table of the tree (quipu,cost-mul ...). */
+/* The name of an instruction class ("mul", "fdiv", ...), as in the cost table of the tree
+ * (quipu,cost-mul ...). */
 const char *quipu_insn_class_name(enum quipu_insn_class);
 
-/* Tree helpers for the rooms: a cell array property. Returns the number of cells, -1 when absent; *cells big-endian. */
+/* Tree helpers for the rooms: a cell array property. Returns the number of cells, -1 when absent;
+ * *cells big-endian. */
 int quipu_machine_cells(const struct quipu_machine *, int node, const char *name,
 			const uint32_t **cells);
 /* An unsigned number of one or two cells; @fallback when it is absent or has another length. */

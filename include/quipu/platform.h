@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What a platform room offers to the machine. A new platform is a new room under src/platform and one line in the
- * table of src/machine/platforms.c.
+ * What a platform room offers to the machine. A new platform is a new room under src/platform and
+ * one line in the table of src/machine/platforms.c.
  */
 #ifndef QUIPU_PLATFORM_H
 #define QUIPU_PLATFORM_H
@@ -20,10 +20,12 @@ struct quipu_platform_env {
 	struct quipu_core *core;       /* register the PMUs here */
 	struct quipu_signals *signals; /* the hardware floor reads and arms here */
 	struct quipu_notes *notes;     /* what was wrong in the nodes */
-	/* One line for each call between driver and firmware, when the user asked for it; NULL otherwise. */
+	/* One line for each call between driver and firmware, when the user asked for it; NULL
+	 * otherwise. */
 	void (*trace)(void *arg, const char *line);
 	void *trace_arg;
-	/* The machine's time in ns, for hardware that runs by itself; NULL: the room is told by advance alone. */
+	/* The machine's time in ns, for hardware that runs by itself; NULL: the room is told by
+	 * advance alone. */
 	uint64_t (*now)(void *arg);
 	void *now_arg;
 };
@@ -33,20 +35,24 @@ typedef void quipu_describe_fn(void *arg, unsigned depth, const char *line);
 
 struct quipu_platform {
 	const char *name; /* the room: "riscv" */
-	/* The compatible strings of the nodes that it reads, NULL-terminated; for `machine check`. May be NULL. */
+	/* The compatible strings of the nodes that it reads, NULL-terminated; for `machine check`.
+	 * May be NULL. */
 	const char *const *compatible;
 	/* Does the tree hold hardware of this room? No notes, no allocation. */
 	bool (*matches)(const struct quipu_machine *);
-	/* Make hardware, firmware and drivers and register the PMUs. 0 and *self, or errno with a note. */
+	/* Make hardware, firmware and drivers and register the PMUs. 0 and *self, or errno with a
+	 * note. */
 	int (*create)(const struct quipu_platform_env *, void **self);
 	void (*destroy)(void *self);
-	/* Deadlines of this room's slots were reached: raise the interrupt, run the driver's handler. */
+	/* Deadlines of this room's slots were reached: raise the interrupt, run the driver's
+	 * handler. */
 	void (*interrupt)(void *self, const struct quipu_interrupt *);
 	/* PMUs, counters, widths, firmware: for a person. */
 	void (*describe)(void *self, quipu_describe_fn *, void *arg);
 	/* A modelled CPU goes online or offline. */
 	void (*cpu_online)(void *self, unsigned cpu, bool online);
-	/* Optional: the machine's time is @now_ns; what hardware does by itself (devices, clocks) happens up to there. */
+	/* Optional: the machine's time is @now_ns; what hardware does by itself (devices, clocks)
+	 * happens up to there. */
 	void (*advance)(void *self, uint64_t now_ns);
 };
 

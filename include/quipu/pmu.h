@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * struct quipu_pmu: what a PMU driver gives to the event core. Operations, their meaning and their errno are those of
- * the kernel's struct pmu (Linux 6.12 include/linux/perf_event.h; perf ABI sheet A6, A12-A14).
+ * struct quipu_pmu: what a PMU driver gives to the event core. Operations, their meaning and their
+ * errno are those of the kernel's struct pmu (Linux 6.12 include/linux/perf_event.h; perf ABI sheet
+ * A6, A12-A14).
  */
 #ifndef QUIPU_PMU_H
 #define QUIPU_PMU_H
@@ -63,11 +64,12 @@ struct quipu_pmu_event {
 	const char *desc;  /* one line for `quipu list` */
 	quipu_signal signal;
 	enum quipu_exactness exactness;
-	const char *
-		unavailable; /* NULL: can be counted; else why not on this machine, as it runs now */
+	const char *unavailable; /* NULL: can be counted; else why not on this machine, as it runs
+				    now */
 };
 
-/* Further files of the PMU's sysfs directory, for example {"caps/max_precise", "0"}; a path with / in front is a whole one. */
+/* Further files of the PMU's sysfs directory, for example {"caps/max_precise", "0"}; a path with /
+ * in front is a whole one. */
 struct quipu_pmu_file {
 	const char *path;
 	const char *text;
@@ -102,12 +104,14 @@ struct quipu_pmu {
 	const char *cpumask; /* "0,4"; NULL: no such file (core PMU) */
 
 	/*
-	 * Is @e one of ours, and valid? 0, -ENOENT (not ours, or no such generic event), -EINVAL (malformed),
-	 * -EOPNOTSUPP (feature absent) or the driver's own errno. Say why with quipu_core_reason().
+	 * Is @e one of ours, and valid? 0, -ENOENT (not ours, or no such generic event), -EINVAL
+	 * (malformed), -EOPNOTSUPP (feature absent) or the driver's own errno. Say why with
+	 * quipu_core_reason().
 	 */
 	int (*event_init)(struct quipu_pmu *, struct quipu_event *e);
 	void (*event_destroy)(struct quipu_event *);
-	/* Reserve a counter on the current CPU (quipu_event_cpu_now); with EF_START start it. Non-zero: does not fit. */
+	/* Reserve a counter on the current CPU (quipu_event_cpu_now); with EF_START start it.
+	 * Non-zero: does not fit. */
 	int (*add)(struct quipu_event *, int flags);
 	void (*del)(struct quipu_event *, int flags);
 	void (*start)(struct quipu_event *, int flags);
@@ -126,14 +130,16 @@ struct quipu_pmu {
 	void (*cpu_online)(struct quipu_pmu *, unsigned cpu);
 	void (*cpu_offline)(struct quipu_pmu *, unsigned cpu);
 	/*
-	 * The deadline slot of the hardware floor that the event's counter uses, or -1. It lets the engine process
-	 * serve the event's overflow by itself (doc/architecture.md, "Where an overflow is handled").
+	 * The deadline slot of the hardware floor that the event's counter uses, or -1. It lets the
+	 * engine process serve the event's overflow by itself (doc/architecture.md, "Where an
+	 * overflow is handled").
 	 */
 	int (*slot)(struct quipu_event *);
 	/*
-	 * What the event counts on @cpu: the signal behind it, QUIPU_SIGNAL_NONE when it has none. The core reads it
-	 * for the exact truth beside a multiplexed estimate; *filtered is set when the event counts no user-level
-	 * activity at all (exclude_user), so that its truth is 0.
+	 * What the event counts on @cpu: the signal behind it, QUIPU_SIGNAL_NONE when it has none.
+	 * The core reads it for the exact truth beside a multiplexed estimate; *filtered is set
+	 * when the event counts no user-level activity at all (exclude_user), so that its truth is
+	 * 0.
 	 */
 	quipu_signal (*signal)(const struct quipu_event *, bool *filtered);
 };

@@ -2,10 +2,10 @@
 /*
  * The period arithmetic of a sampling event: what a driver writes into a counter after an overflow.
  *
- * Linux 6.12 kernel/events/core.c (perf_adjust_period, the swevent and hardware set_period pattern); specs: perf ABI
- * sheet A13, A14 and RISC-V sheet 5.5. Pure arithmetic on model time with no allocation, because it runs twice: in the
- * engine process, where the overflow happens, and in the machine, where the driver's handler replays it. Both must
- * come to the same value.
+ * Linux 6.12 kernel/events/core.c (perf_adjust_period, the swevent and hardware set_period
+ * pattern); specs: perf ABI sheet A13, A14 and RISC-V sheet 5.5. Pure arithmetic on model time with
+ * no allocation, because it runs twice: in the engine process, where the overflow happens, and in
+ * the machine, where the driver's handler replays it. Both must come to the same value.
  */
 #ifndef QUIPU_RELOAD_H
 #define QUIPU_RELOAD_H
@@ -27,33 +27,37 @@ struct quipu_reload {
 };
 
 /*
- * quipu_reload_set_period - what every driver does before it writes a counter: if the period is used up take the next,
- * clamp. @r->programmed is then the distance to program. Returns true when a period was used up (a sample is due).
+ * quipu_reload_set_period - what every driver does before it writes a counter: if the period is
+ * used up take the next, clamp. @r->programmed is then the distance to program. Returns true when a
+ * period was used up (a sample is due).
  */
 bool quipu_reload_set_period(struct quipu_reload *r);
 
 /*
- * quipu_reload_adjust - frequency mode: steer sample_period so that @count events in @nsec give sample_freq. Returns
- * true when the driver must reprogram the counter at once (period_left was more than eight new periods; it is then 0).
+ * quipu_reload_adjust - frequency mode: steer sample_period so that @count events in @nsec give
+ * sample_freq. Returns true when the driver must reprogram the counter at once (period_left was
+ * more than eight new periods; it is then 0).
  */
 bool quipu_reload_adjust(struct quipu_reload *r, uint64_t nsec, uint64_t count);
 
 /*
- * quipu_reload_frequency - the frequency step of the core's overflow path (A14 step 2) at time @now ns. Returns as
- * quipu_reload_adjust.
+ * quipu_reload_frequency - the frequency step of the core's overflow path (A14 step 2) at time @now
+ * ns. Returns as quipu_reload_adjust.
  */
 bool quipu_reload_frequency(struct quipu_reload *r, uint64_t now);
 
 /*
- * quipu_reload_overflow - what the handler of a driver makes of @r that folds, sets the period and lets the core steer
- * it: the counter has just overflowed, with no skid, at @now ns. Returns the counts to its next overflow.
+ * quipu_reload_overflow - what the handler of a driver makes of @r that folds, sets the period and
+ * lets the core steer it: the counter has just overflowed, with no skid, at @now ns. Returns the
+ * counts to its next overflow.
  */
 uint64_t quipu_reload_overflow(struct quipu_reload *r, uint64_t now);
 
 /*
- * quipu_reload_steady - a counter that hardware loads with the same value for ever, for hardware that nobody interrupts:
- * the distance from one overflow to the next. Of @r: sample_period and sample_freq are the step as a fraction, freq_count
- * the number of the overflow that was just reached; it is counted on.
+ * quipu_reload_steady - a counter that hardware loads with the same value for ever, for hardware
+ * that nobody interrupts: the distance from one overflow to the next. Of @r: sample_period and
+ * sample_freq are the step as a fraction, freq_count the number of the overflow that was just
+ * reached; it is counted on.
  */
 uint64_t quipu_reload_steady(struct quipu_reload *r, uint64_t now);
 /* quipu_reload_turn - where the @turn-th of such overflows lies: ceil(turn * step / per). */

@@ -133,7 +133,8 @@ const char *quipu_rock_status_name(uint64_t status);
 struct quipu_rock_config {
 	unsigned chips; /* 1..QUIPU_ROCK_MAX_CHIPS */
 	bool strict;	/* only registers that are publicly known */
-	/* Hyperprivileged cycles that an event costs the trap-handling strand, and the owner [0]. */
+	/* Hyperprivileged cycles that an event costs the trap-handling strand, and the owner [0].
+	 */
 	unsigned trap_cycles;
 	unsigned owner_cycles;
 };

@@ -2,10 +2,11 @@
 /*
  * Signals: what an engine counts, and what a PMU's hardware turns into counters.
  *
- * A signal is a monotone 64-bit count kept for each modelled CPU: instructions retired, loads, calls, misses of a
- * cache ... An engine (QEMU plugin, replayed trace, a test) publishes signals and knows nothing of PMUs; the hardware
- * floor of a platform turns differences of signals into counter values and arms deadlines ("stop at the instruction
- * where signal S of CPU c reaches N"). doc/architecture.md, "Signals and deadlines".
+ * A signal is a monotone 64-bit count kept for each modelled CPU: instructions retired, loads,
+ * calls, misses of a cache ... An engine (QEMU plugin, replayed trace, a test) publishes signals
+ * and knows nothing of PMUs; the hardware floor of a platform turns differences of signals into
+ * counter values and arms deadlines ("stop at the instruction where signal S of CPU c reaches N").
+ * doc/architecture.md, "Signals and deadlines".
  */
 #ifndef QUIPU_SIGNAL_H
 #define QUIPU_SIGNAL_H
@@ -17,8 +18,9 @@
 #include <quipu/reload.h>
 
 /*
- * A signal is either one of the named ones below or a set of instruction classes (bit 63 set, classes in bits 0..55):
- * it then counts the retired instructions whose class is in the set, at most one per instruction.
+ * A signal is either one of the named ones below or a set of instruction classes (bit 63 set,
+ * classes in bits 0..55): it then counts the retired instructions whose class is in the set, at
+ * most one per instruction.
  */
 typedef uint64_t quipu_signal;
 
@@ -28,8 +30,10 @@ enum quipu_named_signal {
 	QUIPU_SIGNAL_INSTRUCTIONS, /* retired; riscv64 ecall/ebreak do not retire */
 	QUIPU_SIGNAL_LOADS,
 	QUIPU_SIGNAL_STORES,
-	QUIPU_SIGNAL_BRANCHES, /* every control transfer: conditional, jump, call, return, indirect */
-	QUIPU_SIGNAL_BRANCHES_TAKEN, /* of those, the ones that went elsewhere than the next instruction */
+	QUIPU_SIGNAL_BRANCHES, /* every control transfer: conditional, jump, call, return, indirect
+				*/
+	QUIPU_SIGNAL_BRANCHES_TAKEN, /* of those, the ones that went elsewhere than the next
+					instruction */
 	QUIPU_SIGNAL_CALLS,
 	QUIPU_SIGNAL_RETURNS,
 	QUIPU_SIGNAL_SYSCALLS,
@@ -79,7 +83,8 @@ enum quipu_named_signal {
 	QUIPU_NAMED_SIGNALS
 };
 
-/* Instruction classes. Every instruction has exactly one; compressed forms take the class of their expansion. */
+/* Instruction classes. Every instruction has exactly one; compressed forms take the class of their
+ * expansion. */
 enum quipu_insn_class {
 	QUIPU_INSN_ALU = 0,
 	QUIPU_INSN_MUL,
@@ -125,15 +130,17 @@ enum quipu_exactness {
 
 /*
  * A deadline: what must happen when @signal of a CPU reaches @at.
- * A hardware floor arms it; @slot names it (one per counter, chosen by the floor; see quipu_signals_ops).
+ * A hardware floor arms it; @slot names it (one per counter, chosen by the floor; see
+ * quipu_signals_ops).
  */
 struct quipu_deadline {
 	quipu_signal signal;
-	uint64_t at; /* absolute value of the signal on that CPU */
-	uint32_t
-		overflow; /* enum quipu_overflow_kind: how the engine process may serve it by itself */
-	uint32_t flags; /* QUIPU_DEADLINE_* */
-	/* QUIPU_OVERFLOW_STEADY: this is the @turn-th of deadlines that lie ceil(turn * @step / @per) behind one start. */
+	uint64_t at;	   /* absolute value of the signal on that CPU */
+	uint32_t overflow; /* enum quipu_overflow_kind: how the engine process may serve it by
+			      itself */
+	uint32_t flags;	   /* QUIPU_DEADLINE_* */
+	/* QUIPU_OVERFLOW_STEADY: this is the @turn-th of deadlines that lie ceil(turn * @step /
+	 * @per) behind one start. */
 	uint64_t step, per, turn;
 };
 
@@ -141,7 +148,8 @@ enum quipu_overflow_kind {
 	QUIPU_OVERFLOW_BELL = 0, /* the program waits while the machine serves it */
 	QUIPU_OVERFLOW_RISCV,	 /* src/platform/riscv/overflow.c */
 	QUIPU_OVERFLOW_X86,	 /* quipu_reload_overflow */
-	QUIPU_OVERFLOW_STEADY, /* quipu_reload_steady: repeats by itself, no event of a driver behind it */
+	QUIPU_OVERFLOW_STEADY,	 /* quipu_reload_steady: repeats by itself, no event of a driver
+				    behind it */
 };
 
 #define QUIPU_DEADLINE_TIMER 1u /* not a counter: the core's tick, rotation or an interval */
@@ -154,19 +162,23 @@ enum quipu_overflow_kind {
 
 struct quipu_signals;
 
-/* A source of signals, implemented by an engine (src/engine) or by a test (quipu_manual_signals_new). */
+/* A source of signals, implemented by an engine (src/engine) or by a test
+ * (quipu_manual_signals_new). */
 struct quipu_signals_ops {
 	/* Does this engine, as it is configured, count @signal? */
 	bool (*has)(struct quipu_signals *, quipu_signal signal);
-	/* The value of @signal on @cpu at this moment of model time (while an interrupt is served: at its instruction). */
+	/* The value of @signal on @cpu at this moment of model time (while an interrupt is served:
+	 * at its instruction). */
 	uint64_t (*read)(struct quipu_signals *, unsigned cpu, quipu_signal signal);
-	/* Arm or re-arm the deadline @slot of @cpu. The overflow arrives through the hook of quipu_signals.interrupt. */
+	/* Arm or re-arm the deadline @slot of @cpu. The overflow arrives through the hook of
+	 * quipu_signals.interrupt. */
 	void (*arm)(struct quipu_signals *, unsigned cpu, unsigned slot,
 		    const struct quipu_deadline *);
 	void (*disarm)(struct quipu_signals *, unsigned cpu, unsigned slot);
 	/*
-	 * An event that is open needs @signal: told before the program starts, so that the engine carries no more than
-	 * it must. NULL: everything is counted anyway. 0, or -ENOSPC: more signals than the engine counts at once.
+	 * An event that is open needs @signal: told before the program starts, so that the engine
+	 * carries no more than it must. NULL: everything is counted anyway. 0, or -ENOSPC: more
+	 * signals than the engine counts at once.
 	 */
 	int (*want)(struct quipu_signals *, quipu_signal signal);
 };
@@ -180,31 +192,34 @@ struct quipu_interrupt {
 	uint32_t pid, tid;
 	const uint64_t *chain; /* call sites, innermost first, without pc; NULL when not recorded */
 	size_t nr_chain;
-	const uint64_t *
-		branches; /* branch stack: triples from, to, flags (perf ABI), newest first; NULL when not recorded */
+	const uint64_t *branches; /* branch stack: triples from, to, flags (perf ABI), newest first;
+				     NULL when not recorded */
 	size_t nr_branches;
 };
 
 struct quipu_signals {
 	const struct quipu_signals_ops *ops;
-	/* Set by the machine: an armed deadline was reached. The hardware floor of every platform is called through it. */
+	/* Set by the machine: an armed deadline was reached. The hardware floor of every platform
+	 * is called through it. */
 	void (*interrupt)(void *arg, const struct quipu_interrupt *);
 	void *arg;
 };
 
 /*
- * quipu_signal_name - the name of a signal in lower case with dashes ("l1d-read-misses"); a class set gives
- * "classes:0x...". Returns a static string for named signals, else a string in @buf (@len >= 32).
+ * quipu_signal_name - the name of a signal in lower case with dashes ("l1d-read-misses"); a class
+ * set gives "classes:0x...". Returns a static string for named signals, else a string in @buf (@len
+ * >= 32).
  */
 const char *quipu_signal_name(quipu_signal signal, char *buf, size_t len);
 
-/* quipu_signal_exactness - QUIPU_EXACT for architectural signals and class sets, QUIPU_MODELLED for the rest. */
+/* quipu_signal_exactness - QUIPU_EXACT for architectural signals and class sets, QUIPU_MODELLED for
+ * the rest. */
 enum quipu_exactness quipu_signal_exactness(quipu_signal signal);
 
 /*
- * quipu_signal_mask - the instruction classes that @signal counts on a machine whose every instruction has one class
- * (riscv64, ppc64le, sparc64), or 0 for a signal that is no sum of classes (cycles, taken branches, misses, calls to
- * the system).
+ * quipu_signal_mask - the instruction classes that @signal counts on a machine whose every
+ * instruction has one class (riscv64, ppc64le, sparc64), or 0 for a signal that is no sum of
+ * classes (cycles, taken branches, misses, calls to the system).
  */
 uint64_t quipu_signal_mask(quipu_signal signal);
 
@@ -214,11 +229,12 @@ const char *quipu_exactness_name(enum quipu_exactness);
 /*
  * A source fed by hand: for tests, examples, and for someone else's emulator.
  *
- * quipu_manual_signals_new - @ncpus CPUs, all signals 0, every signal present. NULL when out of memory.
- * quipu_manual_signals_base - the source to hand to a hardware floor; owned by the manual source.
- * quipu_manual_signals_feed - @n occurrences of @signal happen on @cpu at @pc. Where an armed deadline lies inside,
- *	the feed stops there exactly, delivers the interrupt, and goes on with the rest.
- * quipu_manual_signals_set_has - hide (or show again) a signal, as an engine without that model would.
+ * quipu_manual_signals_new - @ncpus CPUs, all signals 0, every signal present. NULL when out of
+ *memory. quipu_manual_signals_base - the source to hand to a hardware floor; owned by the manual
+ *source. quipu_manual_signals_feed - @n occurrences of @signal happen on @cpu at @pc. Where an
+ *armed deadline lies inside, the feed stops there exactly, delivers the interrupt, and goes on with
+ *the rest. quipu_manual_signals_set_has - hide (or show again) a signal, as an engine without that
+ *model would.
  */
 struct quipu_manual_signals;
 struct quipu_manual_signals *quipu_manual_signals_new(unsigned ncpus);

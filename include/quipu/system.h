@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A machine brought to life: its hardware, firmware and drivers (the rooms), the event core above them, clocks, and
- * the placement of guest threads on modelled CPUs. Pure: an engine session, a unit test or someone else's emulator
- * drives it through signals (quipu/signal.h) and the calls below.
+ * A machine brought to life: its hardware, firmware and drivers (the rooms), the event core above
+ * them, clocks, and the placement of guest threads on modelled CPUs. Pure: an engine session, a
+ * unit test or someone else's emulator drives it through signals (quipu/signal.h) and the calls
+ * below.
  */
 #ifndef QUIPU_SYSTEM_H
 #define QUIPU_SYSTEM_H
@@ -15,20 +16,22 @@
 struct quipu_system;
 
 struct quipu_system_config {
-	int paranoid; /* perf_event_paranoid of the machine; -1 unless the user asked for the kernel's rules */
+	int paranoid;	/* perf_event_paranoid of the machine; -1 unless the user asked for the
+			   kernel's rules */
 	int first_type; /* 0: 6; 1024 with --host-events */
 	void (*trace)(void *arg, const char *line);
 	void *trace_arg;
 	/* A ring wants its reader, or an event hung up. */
 	void (*wake)(void *arg, struct quipu_event *, unsigned bits);
 	void *wake_arg;
-	/* SIGIO of an event whose descriptor has O_ASYNC (quipu_core_ops.sigio); gets wake_arg. NULL: none is sent. */
+	/* SIGIO of an event whose descriptor has O_ASYNC (quipu_core_ops.sigio); gets wake_arg.
+	 * NULL: none is sent. */
 	void (*sigio)(void *arg, struct quipu_event *, int code);
 };
 
 /*
- * quipu_system_new - @signals: the engine's source (or a manual one); its interrupt hook is taken over. Both must
- * outlive the system. NULL with a note of kind WRONG.
+ * quipu_system_new - @signals: the engine's source (or a manual one); its interrupt hook is taken
+ * over. Both must outlive the system. NULL with a note of kind WRONG.
  */
 struct quipu_system *quipu_system_new(const struct quipu_machine *, struct quipu_signals *signals,
 				      const struct quipu_system_config *, struct quipu_notes *);
@@ -40,9 +43,9 @@ struct quipu_signals *quipu_system_signals(struct quipu_system *);
 void quipu_system_describe(struct quipu_system *, quipu_describe_fn *, void *arg);
 
 /*
- * Clocks (model time, ns). A CPU's clock is floor(cycles * 10^9 / Hz) plus the idle time it jumped over; machine time
- * is the largest of them.
- * quipu_system_idle - @cpu waited @ns (a timeout that expired): its task leaves the CPU, the clock jumps, it returns.
+ * Clocks (model time, ns). A CPU's clock is floor(cycles * 10^9 / Hz) plus the idle time it jumped
+ * over; machine time is the largest of them. quipu_system_idle - @cpu waited @ns (a timeout that
+ * expired): its task leaves the CPU, the clock jumps, it returns.
  */
 uint64_t quipu_system_now(const struct quipu_system *, unsigned cpu);
 uint64_t quipu_system_time(const struct quipu_system *);
@@ -50,13 +53,12 @@ void quipu_system_idle(struct quipu_system *, unsigned cpu, uint64_t ns);
 
 /*
  * Threads of guest programs.
- * quipu_system_place - the CPU for a new thread: the lowest idle one; it counts as taken until quipu_system_leave.
- *	-1 when every CPU has a thread (sharing a CPU in time slices is the engine's later work).
- *	quipu_system_place_last - the highest idle CPU: for what must not push guest threads off their CPUs.
- * quipu_system_wake - the clock of an idle CPU moves up to @not_before (ns): a woken CPU starts no earlier than
- *	whoever woke it.
- * quipu_system_run - quipu_system_wake, then @task starts running on @cpu.
- * quipu_system_stop - the task on @cpu stops running.
+ * quipu_system_place - the CPU for a new thread: the lowest idle one; it counts as taken until
+ *quipu_system_leave. -1 when every CPU has a thread (sharing a CPU in time slices is the engine's
+ *later work). quipu_system_place_last - the highest idle CPU: for what must not push guest threads
+ *off their CPUs. quipu_system_wake - the clock of an idle CPU moves up to @not_before (ns): a woken
+ *CPU starts no earlier than whoever woke it. quipu_system_run - quipu_system_wake, then @task
+ *starts running on @cpu. quipu_system_stop - the task on @cpu stops running.
  */
 int quipu_system_place(struct quipu_system *);
 int quipu_system_place_last(struct quipu_system *);
@@ -67,9 +69,10 @@ void quipu_system_run(struct quipu_system *, unsigned cpu, struct quipu_task *,
 void quipu_system_stop(struct quipu_system *, unsigned cpu, bool preempt);
 
 /*
- * Timers of a CPU: the core's tick and the user's interval. quipu_system_next_timer - ns on @cpu's clock at which
- * quipu_system_timer must be called, UINT64_MAX for never. quipu_system_timer runs what is due at now(cpu).
- * quipu_system_set_interval - call @fn each time the machine's clock passes a multiple of @ns (0: off).
+ * Timers of a CPU: the core's tick and the user's interval. quipu_system_next_timer - ns on @cpu's
+ * clock at which quipu_system_timer must be called, UINT64_MAX for never. quipu_system_timer runs
+ * what is due at now(cpu). quipu_system_set_interval - call @fn each time the machine's clock
+ * passes a multiple of @ns (0: off).
  */
 uint64_t quipu_system_next_timer(const struct quipu_system *, unsigned cpu);
 void quipu_system_timer(struct quipu_system *, unsigned cpu);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The generated sysfs and procfs: a list of (path, text). What Linux would show of a modelled machine (perf ABI sheet
- * A17, B8). Paths are absolute ("/sys/bus/event_source/devices/cpu/type"); directories are implied.
+ * The generated sysfs and procfs: a list of (path, text). What Linux would show of a modelled
+ * machine (perf ABI sheet A17, B8). Paths are absolute ("/sys/bus/event_source/devices/cpu/type");
+ * directories are implied.
  */
 #ifndef QUIPU_TREE_H
 #define QUIPU_TREE_H
@@ -23,8 +24,8 @@ struct quipu_tree {
 };
 
 /*
- * quipu_tree_new - everything of the machine and the PMUs registered with @core. NULL when out of memory.
- * quipu_tree_text - the text of a file, or NULL.
+ * quipu_tree_new - everything of the machine and the PMUs registered with @core. NULL when out of
+ * memory. quipu_tree_text - the text of a file, or NULL.
  */
 struct quipu_tree *quipu_tree_new(const struct quipu_machine *, const struct quipu_core *);
 void quipu_tree_free(struct quipu_tree *);

@@ -54,7 +54,8 @@ struct quipu_vtd_config {
 	enum quipu_vtd_replacement replacement;
 	uint64_t seed; /* of QUIPU_VTD_RANDOM */
 
-	bool filters_extended; /* requester, domain and PASID filters go with every request's event */
+	bool filters_extended; /* requester, domain and PASID filters go with every request's event
+				*/
 	bool context_first;    /* the context cache is asked before the IOTLB */
 	bool count_iq;	       /* iommu_mrds counts fetches of the invalidation queue too */
 	unsigned ecmd_latency; /* reads of ECRSP that still show a command in progress */

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The PMU of a plain modelled x86-64 processor, as software sees it: model-specific registers and one interrupt.
+ * The PMU of a plain modelled x86-64 processor, as software sees it: model-specific registers and
+ * one interrupt.
  *
- * Intel 64 and IA-32 Architectures Software Developer's Manual, volume 3B, chapter 20 (architectural performance
- * monitoring, version 4 without its freeze and anythread bits): four general counters and three fixed ones, 48 bits
- * each. Which events there are is the model's own table (src/platform/x86/events.c); the seven architectural ones have
- * their architectural codes.
+ * Intel 64 and IA-32 Architectures Software Developer's Manual, volume 3B, chapter 20
+ * (architectural performance monitoring, version 4 without its freeze and anythread bits): four
+ * general counters and three fixed ones, 48 bits each. Which events there are is the model's own
+ * table (src/platform/x86/events.c); the seven architectural ones have their architectural codes.
  */
 #ifndef QUIPU_X86_H
 #define QUIPU_X86_H
@@ -45,12 +46,13 @@ struct quipu_x86;
 struct quipu_x86 *quipu_x86_new(const struct quipu_machine *, struct quipu_signals *signals);
 void quipu_x86_free(struct quipu_x86 *);
 /*
- * quipu_x86_rdmsr, quipu_x86_wrmsr - as the instructions. 0, -EINVAL (no such CPU), or -EFAULT where the instruction
- * raises #GP: no such register, a reserved bit, a register that is only read.
+ * quipu_x86_rdmsr, quipu_x86_wrmsr - as the instructions. 0, -EINVAL (no such CPU), or -EFAULT
+ * where the instruction raises #GP: no such register, a reserved bit, a register that is only read.
  */
 int quipu_x86_rdmsr(struct quipu_x86 *, unsigned cpu, uint32_t msr, uint64_t *value);
 int quipu_x86_wrmsr(struct quipu_x86 *, unsigned cpu, uint32_t msr, uint64_t value);
-/* The performance monitoring interrupt (LVT entry in NMI mode): @irq tells of the instruction; NULL: a register write. */
+/* The performance monitoring interrupt (LVT entry in NMI mode): @irq tells of the instruction;
+ * NULL: a register write. */
 void quipu_x86_set_handler(struct quipu_x86 *,
 			   void (*pmi)(void *arg, unsigned cpu, const struct quipu_interrupt *irq),
 			   void *arg);

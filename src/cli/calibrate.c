@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * quipu machine calibrate FILE: costs of a machine's classes and misses from measured runs, as a piece of device tree.
+ * quipu machine calibrate FILE: costs of a machine's classes and misses from measured runs, as a
+ * piece of device tree.
  *
- * FILE is CSV. Its first line names the columns: "cycles" (measured on the board), optionally "run" (a label), and what
- * is to be priced: instruction classes ("mul"; several joined by + get one price: "alu+branch"), and misses: mispredict,
- * memory, walk, second-tlb, l2, l3 (accesses that level served). Each further line is a run, with how often each happened
- * (quipu stat counts them). # begins a comment. The costs are those of least squared relative error.
+ * FILE is CSV. Its first line names the columns: "cycles" (measured on the board), optionally "run"
+ * (a label), and what is to be priced: instruction classes ("mul"; several joined by + get one
+ * price: "alu+branch"), and misses: mispredict, memory, walk, second-tlb, l2, l3 (accesses that
+ * level served). Each further line is a run, with how often each happened (quipu stat counts them).
+ * # begins a comment. The costs are those of least squared relative error.
  */
 #include <ctype.h>
 #include <errno.h>

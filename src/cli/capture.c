@@ -44,7 +44,8 @@ static long now_ms(void)
 	return t.tv_sec * 1000 + t.tv_nsec / 1000000;
 }
 
-/* Everything that comes until the end, or until @deadline; what does not fit is read and dropped. */
+/* Everything that comes until the end, or until @deadline; what does not fit is read and dropped.
+ */
 static int drain(int fd, char *out, size_t len, long deadline)
 {
 	size_t have = 0;

@@ -31,24 +31,28 @@ bool cli_progress(void);
 bool cli_colour(void);
 
 /*
- * cli_machine_load - a machine by name (shipped: installed or in the build tree) or by file (.dts, .dtb). One line on
- * standard error and NULL when there is none; notes of kind WRONG are printed too. @verbose prints all notes.
+ * cli_machine_load - a machine by name (shipped: installed or in the build tree) or by file (.dts,
+ * .dtb). One line on standard error and NULL when there is none; notes of kind WRONG are printed
+ * too. @verbose prints all notes.
  */
 struct quipu_machine;
 struct quipu_machine *cli_machine_load(const char *name_or_file, bool verbose);
 /*
- * Its pieces. cli_machine_file - the file behind a name (to be freed), or NULL with the message printed.
- * cli_machine_read - read it; what could be said with a note is in @notes, the rest is printed. @name NULL: from the
- * file's name. cli_notes_print - on standard error, those that are WRONG or all.
+ * Its pieces. cli_machine_file - the file behind a name (to be freed), or NULL with the message
+ * printed. cli_machine_read - read it; what could be said with a note is in @notes, the rest is
+ * printed. @name NULL: from the file's name. cli_notes_print - on standard error, those that are
+ * WRONG or all.
  */
 struct quipu_notes;
 char *cli_machine_file(const char *name_or_file);
 struct quipu_machine *cli_machine_read(const char *file, const char *name, struct quipu_notes *);
 void cli_notes_print(const char *file, const struct quipu_notes *, bool all);
-/* Names of the shipped machines, NULL-terminated; free the array and its strings with cli_machine_names_free. */
+/* Names of the shipped machines, NULL-terminated; free the array and its strings with
+ * cli_machine_names_free. */
 char **cli_machine_names(void);
 void cli_machine_names_free(char **);
-/* The machine that fits an ELF machine number: 243 riscv, 21 power9, 43 rock, 62 x86; NULL for others. */
+/* The machine that fits an ELF machine number: 243 riscv, 21 power9, 43 rock, 62 x86; NULL for
+ * others. */
 const char *cli_machine_for_elf(unsigned e_machine);
 
 #endif

@@ -2,8 +2,9 @@
 /*
  * quipu doctor: what this host can and cannot do, and why; each line with its remedy.
  *
- * Everything is tried, not guessed: events are opened, namespaces are made (in a child), QEMU loads the plugin. The
- * exit status is 0 when programs of at least one instruction set can be counted, else 1.
+ * Everything is tried, not guessed: events are opened, namespaces are made (in a child), QEMU loads
+ * the plugin. The exit status is 0 when programs of at least one instruction set can be counted,
+ * else 1.
  */
 #include <errno.h>
 #include <getopt.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * quipu exec: run any perf_event client, or a shell, on a machine. Makes the machine, shows its sysfs and procfs in a
- * mount namespace of its own, starts the client with the preload library, and is the machine until it is gone.
- * DESIGN 5 and 7; perf ABI sheet C2, D4 ("Launcher").
+ * quipu exec: run any perf_event client, or a shell, on a machine. Makes the machine, shows its
+ * sysfs and procfs in a mount namespace of its own, starts the client with the preload library, and
+ * is the machine until it is gone. DESIGN 5 and 7; perf ABI sheet C2, D4 ("Launcher").
  */
 #include <errno.h>
 #include <getopt.h>
@@ -111,7 +111,8 @@ static int parse_options(struct options *o, int argc, char **argv)
 
 /* ---- the client's environment ---- */
 
-/* Ours, and what perf sets before it starts a program: a program must not see what it was started with. */
+/* Ours, and what perf sets before it starts a program: a program must not see what it was started
+ * with. */
 static const char *const taken_back[] = {
 	"LD_PRELOAD",
 	GATE_ENV,
@@ -167,7 +168,8 @@ static void free_environment(char **copy)
 	free(copy);
 }
 
-/* libpfm asks the processor itself unless it is told; the codes of a modelled core PMU are those of this one. */
+/* libpfm asks the processor itself unless it is told; the codes of a modelled core PMU are those of
+ * this one. */
 static const char *const libpfm_pmu[QUIPU_ISAS] = {[QUIPU_ISA_X86_64] = "skl"};
 
 static int set_environment(const char *preload, const char *sysfs, const struct quipu_machine *m)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A program that is a script: what the kernel makes of its first line (fs/binfmt_script.c, execve(2)). What scripts run
- * in turn is followed by the engine (src/engine/qemu/exec.c).
+ * A program that is a script: what the kernel makes of its first line (fs/binfmt_script.c,
+ * execve(2)). What scripts run in turn is followed by the engine (src/engine/qemu/exec.c).
  */
 #include <fcntl.h>
 #include <stdlib.h>

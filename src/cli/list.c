@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * quipu list: the events of a machine, as perf list would name them, each with what its number is worth. An event that
- * the machine cannot count is shown all the same, with the reason.
+ * quipu list: the events of a machine, as perf list would name them, each with what its number is
+ * worth. An event that the machine cannot count is shown all the same, with the reason.
  */
 #include <errno.h>
 #include <fnmatch.h>

@@ -2,9 +2,9 @@
 /*
  * Where machines come from: shipped ones by name, anybody's by file.
  *
- * A name is looked up in QUIPU_MACHINE_PATH, beside the executable (build tree and installation, wherever it was moved
- * to) and in the installed data directory, as NAME.dtb or NAME.dts. A file may be a flattened tree or its source, told
- * apart by their first bytes; source goes through dtc.
+ * A name is looked up in QUIPU_MACHINE_PATH, beside the executable (build tree and installation,
+ * wherever it was moved to) and in the installed data directory, as NAME.dtb or NAME.dts. A file
+ * may be a flattened tree or its source, told apart by their first bytes; source goes through dtc.
  */
 #include <errno.h>
 #include <fcntl.h>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * quipu machine list | show M | check FILE: which machines there are, what one is made of, and what was made of
- * someone's device tree.
+ * quipu machine list | show M | check FILE: which machines there are, what one is made of, and what
+ * was made of someone's device tree.
  */
 #include <errno.h>
 #include <getopt.h>
@@ -157,7 +157,8 @@ static const char *reg_word(enum quipu_isa isa)
 	return isa == QUIPU_ISA_RISCV64 ? "hart" : isa == QUIPU_ISA_SPARC64 ? "strand" : "thread";
 }
 
-/* CPUs of one core, cluster and socket follow each other in every tree met so far; lines are made of such runs. */
+/* CPUs of one core, cluster and socket follow each other in every tree met so far; lines are made
+ * of such runs. */
 static void show_cpus(const struct quipu_machine *m)
 {
 	unsigned socket = UINT32_MAX, cluster = UINT32_MAX, node = UINT32_MAX;

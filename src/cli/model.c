@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * A machine to look at (model.h). Whether a generic event exists is asked the way a client asks: it is opened, and a
- * refusal is quoted. Software events are the core's: what it can know of a guest is said here.
+ * A machine to look at (model.h). Whether a generic event exists is asked the way a client asks: it
+ * is opened, and a refusal is quoted. Software events are the core's: what it can know of a guest
+ * is said here.
  */
 #include <errno.h>
 #include <stdio.h>

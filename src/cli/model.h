@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* A machine to look at: its PMUs made and registered, with no program and no engine process behind them. */
+/* A machine to look at: its PMUs made and registered, with no program and no engine process behind
+ * them. */
 #ifndef QUIPU_CLI_MODEL_H
 #define QUIPU_CLI_MODEL_H
 
@@ -13,8 +14,9 @@ struct model {
 };
 
 /*
- * model_open - takes @machine over, also when it fails (-errno, with a note of kind WRONG). The signals are those that
- * the engine would count, so that every event is as available as it would be for a program.
+ * model_open - takes @machine over, also when it fails (-errno, with a note of kind WRONG). The
+ * signals are those that the engine would count, so that every event is as available as it would be
+ * for a program.
  */
 int model_open(struct model *, struct quipu_machine *machine, struct quipu_notes *);
 void model_close(struct model *);
@@ -44,7 +46,8 @@ struct model_events {
 	size_t n;
 };
 
-/* model_events - every event, in the order of perf list: hardware, software, cache, each PMU's own, raw. 0, -ENOMEM. */
+/* model_events - every event, in the order of perf list: hardware, software, cache, each PMU's own,
+ * raw. 0, -ENOMEM. */
 int model_events(const struct model *, struct model_events *);
 void model_events_free(struct model_events *);
 

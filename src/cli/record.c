@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * quipu record: run a program on a machine, sample it, write perf.data. Option letters, defaults and attributes are
- * those of perf record (perf ABI sheet B3, B7 case 6); the file is profile/perfdata.h's.
+ * quipu record: run a program on a machine, sample it, write perf.data. Option letters, defaults
+ * and attributes are those of perf record (perf ABI sheet B3, B7 case 6); the file is
+ * profile/perfdata.h's.
  */
 #include <errno.h>
 #include <getopt.h>
@@ -259,7 +260,8 @@ static int open_one(struct recording *r, size_t i, unsigned at)
 				      (int)r->cpus[at], group, 0, &size_back, out);
 		if (rc && precise-- > 0)
 			continue;
-		/* perf's own default, not the user's wish: where a PMU cannot leave guests out, there are none. */
+		/* perf's own default, not the user's wish: where a PMU cannot leave guests out,
+		 * there are none. */
 		if (rc != -EINVAL || !(e->attr.flags & QUIPU_ATTR_EXCLUDE_GUEST))
 			return rc ? refuse_event(r, e, rc) : 0;
 		e->attr.flags &= ~QUIPU_ATTR_EXCLUDE_GUEST;

@@ -330,8 +330,8 @@ static void print_branches(struct pipes *p, const struct profile_node *n)
 }
 
 /*
- * The frames from @n on up to where chains end or branch off; what is below them. @skip: the first is
- * the function that the entry is named after, which stands right above.
+ * The frames from @n on up to where chains end or branch off; what is below them. @skip: the first
+ * is the function that the entry is named after, which stands right above.
  */
 static const struct profile_node *print_stem(struct pipes *p, const struct profile_node *n,
 					     bool skip)

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* A program on a machine (run.h): chooses the machine, makes the session and the system, runs, tells what was odd. */
+/* A program on a machine (run.h): chooses the machine, makes the session and the system, runs,
+ * tells what was odd. */
 #include <errno.h>
 #include <limits.h>
 #include <stdio.h>

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* A program on a machine: what stat and record have in common. Machine, session, system, events, exit status. */
+/* A program on a machine: what stat and record have in common. Machine, session, system, events,
+ * exit status. */
 #ifndef QUIPU_CLI_RUN_H
 #define QUIPU_CLI_RUN_H
 
@@ -44,16 +45,16 @@ struct run {
 };
 
 /*
- * run_open - load the machine (by name, file, or the ELF header of @argv[0]), make session and system, hold the
- * program before its first instruction. @argv NULL: a machine without a program (list; with
- * house, one whose session is opened by whoever serves it). On error prints one line
- * "quipu: ..." with reason and remedy and returns the exit status (127 not found, 126 not executable, 2 otherwise);
- * 0 on success.
+ * run_open - load the machine (by name, file, or the ELF header of @argv[0]), make session and
+ * system, hold the program before its first instruction. @argv NULL: a machine without a program
+ * (list; with house, one whose session is opened by whoever serves it). On error prints one line
+ * "quipu: ..." with reason and remedy and returns the exit status (127 not found, 126 not
+ * executable, 2 otherwise); 0 on success.
  */
 int run_open(struct run *, const struct run_options *, char *const argv[]);
 /*
- * run_go - let the program run to its end. Every event that must count is open by now. @ctl_stop: set by a signal
- * handler to end early (the program is stopped, everything so far is served).
+ * run_go - let the program run to its end. Every event that must count is open by now. @ctl_stop:
+ * set by a signal handler to end early (the program is stopped, everything so far is served).
  * Returns the exit status to end with: the program's own, or 128 + signal.
  */
 int run_go(struct run *, const volatile int *ctl_stop);
@@ -62,8 +63,8 @@ void run_notes(const struct run *, bool verbose);
 void run_close(struct run *);
 
 /*
- * cli_interpreted - the command line that the kernel would run for the script argv[0]; NULL: it is none.
- * cli_find_program - where execvp would find @name, NULL: nowhere. To be freed.
+ * cli_interpreted - the command line that the kernel would run for the script argv[0]; NULL: it is
+ * none. cli_find_program - where execvp would find @name, NULL: nowhere. To be freed.
  */
 char **cli_interpreted(char *const argv[]);
 void cli_free_argv(char **argv);

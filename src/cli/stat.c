@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * quipu stat: run a program on a machine and count. Option letters, default events, attributes and what happens on a
- * refused open are those of perf stat (perf ABI sheet B3, B4, B7); the output is stat_print.c's.
+ * quipu stat: run a program on a machine and count. Option letters, default events, attributes and
+ * what happens on a refused open are those of perf stat (perf ABI sheet B3, B4, B7); the output is
+ * stat_print.c's.
  *
- * Not here: -p and -t (a modelled machine has no process but those it runs), metrics (-M), perf stat record/report.
+ * Not here: -p and -t (a modelled machine has no process but those it runs), metrics (-M), perf
+ * stat record/report.
  */
 #include <errno.h>
 #include <getopt.h>
@@ -297,7 +299,8 @@ static int parse_options(struct options *o, int argc, char **argv)
 	       -1) {
 		char letter[3] = {'-', (char)optopt, '\0'};
 
-		/* A bad letter may stand in the middle of an argument; a bad word is the argument just passed. */
+		/* A bad letter may stand in the middle of an argument; a bad word is the argument
+		 * just passed. */
 		rc = parse_option(o, c, optopt > 0 && optopt < 256 ? letter : argv[optind - 1]);
 		if (rc)
 			return rc;
@@ -491,7 +494,8 @@ static int require_signal(struct stat *s, struct quipu_event *event,
 	return session_require(s->run.session, signal);
 }
 
-/* One open, with what perf tries again: less precise, and without exclude_guest where the PMU cannot exclude. */
+/* One open, with what perf tries again: less precise, and without exclude_guest where the PMU
+ * cannot exclude. */
 static int try_open(struct stat *s, size_t i, struct quipu_attr attr, pid_t pid,
 		    struct quipu_event *group, struct handle *h)
 {
@@ -514,7 +518,8 @@ static int try_open(struct stat *s, size_t i, struct quipu_attr attr, pid_t pid,
 	}
 }
 
-/* @task: whom to follow, or NULL for the handle's CPU; @fresh: it runs already, so nothing will enable the event. */
+/* @task: whom to follow, or NULL for the handle's CPU; @fresh: it runs already, so nothing will
+ * enable the event. */
 static int open_one(struct stat *s, size_t i, struct handle *h, struct quipu_task *task, bool fresh)
 {
 	const struct quipu_parsed *e = &s->list.items[i];
@@ -677,7 +682,8 @@ static struct quipu_count since_last(struct stat *s, struct handle *h)
 	return d;
 }
 
-/* The count had the event run all the time it was enabled, to the nearest whole as perf estimates it. */
+/* The count had the event run all the time it was enabled, to the nearest whole as perf estimates
+ * it. */
 static double scaled(const struct quipu_count *c)
 {
 	if (!c->running)
@@ -790,7 +796,8 @@ static size_t line_end(const struct stat *s, size_t first)
 	return end;
 }
 
-/* One row for each line and place; an event that was refused everywhere gets one row all the same. */
+/* One row for each line and place; an event that was refused everywhere gets one row all the same.
+ */
 static int make_rows(struct stat *s)
 {
 	size_t places = s->nplaces ? s->nplaces : 1, n = 0;

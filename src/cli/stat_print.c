@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * The output of `quipu stat`. Layout, field order of -x and keys of -j are those of perf 6.1 (tools/perf/Documentation/
- * perf-stat.txt), so that what reads perf's output reads this one. Added: what each number is (a column; the last
- * fields; the key "class"), the truth beside a multiplexed estimate, the reason where there is no number, and what the
- * driver remarked of one that is there. perf's metrics and its top-down figures are not printed.
+ * The output of `quipu stat`. Layout, field order of -x and keys of -j are those of perf 6.1
+ * (tools/perf/Documentation/ perf-stat.txt), so that what reads perf's output reads this one.
+ * Added: what each number is (a column; the last fields; the key "class"), the truth beside a
+ * multiplexed estimate, the reason where there is no number, and what the driver remarked of one
+ * that is there. perf's metrics and its top-down figures are not printed.
  */
 #include <math.h>
 #include <stdarg.h>
@@ -207,7 +208,8 @@ static size_t utf8_length(const unsigned char *p)
 	return n;
 }
 
-/* Names may be any bytes that stood on the command line; what is no UTF-8 is written as the code point of the byte. */
+/* Names may be any bytes that stood on the command line; what is no UTF-8 is written as the code
+ * point of the byte. */
 static void json_string(FILE *f, const char *text)
 {
 	const unsigned char *p = (const unsigned char *)text;

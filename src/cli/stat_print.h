@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What `quipu stat` prints: perf stat's table, its -x fields and its -j keys, each number with what it is. Pure output. */
+/* What `quipu stat` prints: perf stat's table, its -x fields and its -j keys, each number with what
+ * it is. Pure output. */
 #ifndef QUIPU_CLI_STAT_PRINT_H
 #define QUIPU_CLI_STAT_PRINT_H
 
@@ -14,11 +15,13 @@ enum stat_state {
 	STAT_COUNTED,
 	STAT_NOT_COUNTED,   /* opened, but never on a counter */
 	STAT_NOT_SUPPORTED, /* the open was refused */
-	STAT_NOT_MODELLED, /* the kernel's own event, and the machine has no kernel that does such a thing */
+	STAT_NOT_MODELLED, /* the kernel's own event, and the machine has no kernel that does such a
+			      thing */
 };
 
 struct stat_row {
-	size_t where_id; /* 0..; rows of one place (CPU, core, thread ...) derive their ratios from each other */
+	size_t where_id; /* 0..; rows of one place (CPU, core, thread ...) derive their ratios from
+			    each other */
 	const char *where; /* "CPU0", "S0-D0-C1", "S0", "loop-4711"; NULL without aggregation */
 	unsigned units;	   /* CPUs of a socket or core */
 	const char *name;
@@ -26,8 +29,8 @@ struct stat_row {
 	double scale;	  /* printed = value * scale */
 	uint32_t type;	  /* of the attribute: which ratios the row takes part in */
 	uint64_t config;
-	unsigned
-		rings; /* exclude_user, _kernel, _hv as bits 0..2: ratios are made within the same rings */
+	unsigned rings; /* exclude_user, _kernel, _hv as bits 0..2: ratios are made within the same
+			   rings */
 	enum stat_state state;
 	double value;	  /* an estimate when running < enabled */
 	double deviation; /* of the mean over several runs, percent */
@@ -36,8 +39,8 @@ struct stat_row {
 	double truth;
 	enum quipu_exactness exactness;
 	const char *reason; /* why there is no count, or why it can only be 0; or NULL */
-	const char *
-		remark; /* what its driver says of a count that is there ("counts every privilege level"), or NULL */
+	const char *remark; /* what its driver says of a count that is there ("counts every
+			       privilege level"), or NULL */
 };
 
 enum stat_format { STAT_TEXT, STAT_CSV, STAT_JSON };

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What a client may ask of the machine: one function per request of protocol.h. Everything in a request is the
- * client's and untrusted; errno are those of perf_event_open(2), read, ioctl and mmap (perf ABI sheet A4-A16).
+ * What a client may ask of the machine: one function per request of protocol.h. Everything in a
+ * request is the client's and untrusted; errno are those of perf_event_open(2), read, ioctl and
+ * mmap (perf ABI sheet A4-A16).
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -20,17 +21,18 @@
 
 #define PAGE 4096u
 #define GRACE_NS                                                                                   \
-	UINT64_C(                                                                                  \
-		200000000) /* a client that reads after its program's end sees the program's time alone */
+	UINT64_C(200000000) /* a client that reads after its program's end sees the program's time \
+			       alone */
 #define IOC_NR(cmd) ((cmd)&0xff)
 enum { NR_DISABLE = 1, NR_SET_OUTPUT = 5, NR_ID = 7 };
 
 /* ---- the machine's time ---- */
 
 /*
- * While no program runs under the engine the machine's clock follows the host's, for a client that only watches. It
- * moves when a client looks (reads, disables), never when one prepares: what passed before a program starts is not
- * counted, so a program's times do not depend on how long it took to start it.
+ * While no program runs under the engine the machine's clock follows the host's, for a client that
+ * only watches. It moves when a client looks (reads, disables), never when one prepares: what
+ * passed before a program starts is not counted, so a program's times do not depend on how long it
+ * took to start it.
  */
 void ask_clock(struct gate *g)
 {
@@ -64,7 +66,8 @@ static void sync_cpu(struct gate *g, const struct quipu_event *e)
 	quipu_system_wake(g->system, (unsigned)cpu, quipu_system_time(g->system));
 }
 
-/* Everything that has happened so far is known, as far as it concerns @e (NULL: anything); @look: the clock too. */
+/* Everything that has happened so far is known, as far as it concerns @e (NULL: anything); @look:
+ * the clock too. */
 static void catch_up(struct gate *g, const struct quipu_event *e, bool look)
 {
 	session_serve(g->session);
@@ -110,7 +113,8 @@ static void write_cell(struct gate *g, const struct gate_event *e, const void *w
 	__atomic_store_n(&c->seq, c->seq + 1, __ATOMIC_RELEASE);
 }
 
-/* Does the count stand still until something happens? Not while anything runs, and not what the clock alone moves. */
+/* Does the count stand still until something happens? Not while anything runs, and not what the
+ * clock alone moves. */
 static bool stands(const struct gate *g, const struct quipu_event *e)
 {
 	if (session_guests(g->session))
@@ -207,7 +211,8 @@ static void unmap_event(struct gate *g, struct gate_event *e)
 	}
 }
 
-/* The last copy of the client's descriptor is closed. A mapping keeps the event, as it keeps a file. */
+/* The last copy of the client's descriptor is closed. A mapping keeps the event, as it keeps a
+ * file. */
 void ask_event_hung_up(struct gate *g, struct gate_event *e)
 {
 	if (e->closed)
@@ -270,7 +275,8 @@ static int refuse_signal(struct gate *g, quipu_signal signal)
 	return -EOPNOTSUPP;
 }
 
-/* The engine must count what the event is made of, in programs that start later and in those it is opened on. */
+/* The engine must count what the event is made of, in programs that start later and in those it is
+ * opened on. */
 static int require(struct gate *g, struct quipu_event *e)
 {
 	struct quipu_pmu *pmu = quipu_event_pmu(e);

@@ -96,10 +96,10 @@ struct gate {
 	struct host_task *tasks;
 	struct board *board;
 	int board_fd;
-	unsigned free_cell; /* where to look for a free one */
-	uint64_t
-		follow_from; /* ns of the host's clock from which an idle machine's time follows it */
-	bool watched;	     /* a client has looked at the clock since there are events */
+	unsigned free_cell;   /* where to look for a free one */
+	uint64_t follow_from; /* ns of the host's clock from which an idle machine's time follows it
+			       */
+	bool watched;	      /* a client has looked at the clock since there are events */
 	size_t nevents;
 	uint8_t *payload; /* GATE_PAYLOAD, of the request */
 	uint8_t *answer;  /* GATE_PAYLOAD, of the reply */
@@ -113,14 +113,16 @@ struct answer {
 
 /* server.c */
 int gate_watch(struct gate *, struct source *, enum source_kind, int fd);
-/* Close it; its memory is freed (@source is the object's first member) when the loop's round is over. */
+/* Close it; its memory is freed (@source is the object's first member) when the loop's round is
+ * over. */
 void gate_bury(struct gate *, struct source *);
 /* Something has changed: what the board says of any event stands no longer. */
 void gate_changed(struct gate *);
 struct gate_event *gate_find(const struct gate *, uint64_t id);
 uint64_t gate_host_ns(void);
 
-/* The process is gone: its events hang up. Not earlier: perf ends a program whose events have hung up. */
+/* The process is gone: its events hang up. Not earlier: perf ends a program whose events have hung
+ * up. */
 void gate_hang_up(struct gate *, pid_t pid);
 
 /* ask.c */
@@ -138,10 +140,12 @@ struct quipu_task *tasks_started(void *gate, pid_t pid, const char *comm);
 void tasks_ended(struct gate *, struct host_task *);
 /* A process has replaced its program by one that runs natively. */
 void tasks_exec(struct gate *, pid_t pid, const char *comm);
-/* Is what @pid is about to run measured, rather than a client or a helper? For programs that could run natively. */
+/* Is what @pid is about to run measured, rather than a client or a helper? For programs that could
+ * run natively. */
 bool tasks_is_workload(struct gate *, pid_t pid);
 void tasks_guest_ended(void *gate, pid_t pid);
-/* The time of @tid counts from now on: an event was opened on it. tasks_run - what all have run is counted. */
+/* The time of @tid counts from now on: an event was opened on it. tasks_run - what all have run is
+ * counted. */
 void tasks_count(struct gate *, pid_t tid);
 void tasks_run(struct gate *);
 void tasks_scan(struct gate *);

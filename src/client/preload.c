@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The preload library: stands between a perf_event client's libc calls and the machine (protocol.h). perf ABI sheet B9
- * (what is interposed and why), C3 (what the descriptor is), C6 (programs of another architecture).
+ * The preload library: stands between a perf_event client's libc calls and the machine
+ * (protocol.h). perf ABI sheet B9 (what is interposed and why), C3 (what the descriptor is), C6
+ * (programs of another architecture).
  *
- * Nothing happens until the first call that concerns an event: no thread, no memory, no descriptor. What is not an
- * event's goes to the C library as it came. Depends on libc alone. Path redirection is paths.c.
+ * Nothing happens until the first call that concerns an event: no thread, no memory, no descriptor.
+ * What is not an event's goes to the C library as it came. Depends on libc alone. Path redirection
+ * is paths.c.
  */
 #include <dlfcn.h>
 #include <errno.h>
@@ -242,8 +244,8 @@ static bool greet(void)
 }
 
 /*
- * A request of this process. Signals wait meanwhile: a handler that asks too would get the other's reply. False with
- * errno: there is no machine.
+ * A request of this process. Signals wait meanwhile: a handler that asks too would get the other's
+ * reply. False with errno: there is no machine.
  */
 static bool exchange(struct exchange *x)
 {
@@ -286,7 +288,8 @@ static bool look_up(uint64_t id, unsigned *cell)
 	return true;
 }
 
-/* Is @fd an event? Its id and, if wanted, cell. Descriptors come by open, dup, fork, exec and messages alike. */
+/* Is @fd an event? Its id and, if wanted, cell. Descriptors come by open, dup, fork, exec and
+ * messages alike. */
 static uint64_t event_of(int fd, unsigned *cell)
 {
 	struct known *k = remembered(fd), here = {0};
@@ -950,7 +953,8 @@ EXPORT int sched_getcpu(void)
 	return syscall(SYS_getcpu, &cpu, NULL, NULL) ? -1 : (int)cpu;
 }
 
-/* Programs that size themselves by what they may run on see the machine; where the host puts them is its own matter. */
+/* Programs that size themselves by what they may run on see the machine; where the host puts them
+ * is its own matter. */
 static unsigned modelled_cpus(void)
 {
 	const char *text = machine_pid() > 0 ? getenv(GATE_CPUS) : NULL;
@@ -990,9 +994,10 @@ EXPORT int sched_setaffinity(pid_t pid, size_t size, const cpu_set_t *set)
 /* ---- exec ---- */
 
 /*
- * A program of the machine's own instruction set runs under the engine, with the environment that it would have without
- * us; the exec of any other is announced, so that enable_on_exec happens. Called between vfork and exec as well:
- * nothing of the parent's memory changes, and each exec has a connection of its own, whose end tells that it happened.
+ * A program of the machine's own instruction set runs under the engine, with the environment that
+ * it would have without us; the exec of any other is announced, so that enable_on_exec happens.
+ * Called between vfork and exec as well: nothing of the parent's memory changes, and each exec has
+ * a connection of its own, whose end tells that it happened.
  */
 extern char **environ;
 
@@ -1060,7 +1065,8 @@ static size_t count_strings(const struct plan *p)
 	return n;
 }
 
-/* One change: "NAME=value" or "NAME". The place in the list stays, so that the stack of the program is the same. */
+/* One change: "NAME=value" or "NAME". The place in the list stays, so that the stack of the program
+ * is the same. */
 static size_t change(char **env, size_t n, char *edit)
 {
 	size_t len = strcspn(edit, "="), to = 0;

@@ -1,17 +1,20 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What a client's preload library and the machine say to each other. perf ABI sheet D4 ("Client protocol"), C3.
+ * What a client's preload library and the machine say to each other. perf ABI sheet D4 ("Client
+ * protocol"), C3.
  *
- * A connection is SOCK_SEQPACKET, one per client process, to the abstract name of gate_name(). The client sends one
- * request, the machine answers with one reply; replies come in order. Both are of one host: no byte order, no versions
- * of layout beyond GATE_VERSION. Every word of a request is checked by the machine; the client trusts the machine.
+ * A connection is SOCK_SEQPACKET, one per client process, to the abstract name of gate_name(). The
+ * client sends one request, the machine answers with one reply; replies come in order. Both are of
+ * one host: no byte order, no versions of layout beyond GATE_VERSION. Every word of a request is
+ * checked by the machine; the client trusts the machine.
  *
- * An event's descriptor is the client's end of a SEQPACKET pair whose other end the machine binds to
- * gate_event_name(): getpeername(2) tells in any process which event it is. The machine sends one-byte tokens through
- * it: a wake-up, or with O_ASYNC an overflow. The end of the client's last copy is the end of the event.
+ * An event's descriptor is the client's end of a SEQPACKET pair whose other end the machine binds
+ * to gate_event_name(): getpeername(2) tells in any process which event it is. The machine sends
+ * one-byte tokens through it: a wake-up, or with O_ASYNC an overflow. The end of the client's last
+ * copy is the end of the event.
  *
- * The board is a page of the machine's that every client maps for reading: what an event would answer to read(2), as
- * long as nothing has happened since (struct board_cell).
+ * The board is a page of the machine's that every client maps for reading: what an event would
+ * answer to read(2), as long as nothing has happened since (struct board_cell).
  */
 #ifndef QUIPU_CLIENT_PROTOCOL_H
 #define QUIPU_CLIENT_PROTOCOL_H
@@ -33,20 +36,22 @@
 
 enum gate_op {
 	GATE_HELLO = 1, /* args[0] GATE_VERSION. values: machine's CPUs; descriptor: the board */
-	GATE_OPEN, /* args: pid, cpu, group's id or 0 or GATE_FOREIGN, flags; payload: the readable part of the attr.
-			   * values: id, cell; descriptor: the event */
+	GATE_OPEN, /* args: pid, cpu, group's id or 0 or GATE_FOREIGN, flags; payload: the readable
+		    * part of the attr. values: id, cell; descriptor: the event */
 	GATE_LOOKUP,	 /* event. values: id, cell */
 	GATE_READ_EVENT, /* event, args: length. result: bytes; payload */
-	GATE_IOCTL, /* event, args: command, value (SET_OUTPUT: id, 0 for -1, GATE_FOREIGN). values: id for ID */
-	GATE_MMAP, /* event, args: length in bytes, writable, offset in bytes. descriptor: the ring */
+	GATE_IOCTL, /* event, args: command, value (SET_OUTPUT: id, 0 for -1, GATE_FOREIGN). values:
+		       id for ID */
+	GATE_MMAP,  /* event, args: length in bytes, writable, offset in bytes. descriptor: the ring
+		     */
 	GATE_MUNMAP, /* event */
 	GATE_PRCTL,  /* args: 1 enable, 0 disable */
 	GATE_ASYNC,  /* event, args: 1 on, 0 off */
 	GATE_COMM,   /* payload: the caller's new name */
 	GATE_POLL,   /* event. result: bits of poll(2) */
-	GATE_EXEC, /* payload: path NUL argv[0] NUL. result: 1 run it as the payload says, 0 as it is.
-			   * values: words of the command; payload: the words, then changes of the environment ("NAME=value"
-			   * or "NAME" to take away), each ending in NUL */
+	GATE_EXEC,   /* payload: path NUL argv[0] NUL. result: 1 run it as the payload says, 0 as it
+		      * is.   values: words of the command; payload: the words, then changes of the
+		      * environment ("NAME=value"   or "NAME" to take away), each ending in NUL */
 	GATE_EXEC_FAILED, /* the exec that was announced on this connection did not happen */
 	GATE_REASON,	  /* payload: why the last request of this connection was refused, text */
 	GATE_OPS

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The machine's event loop while clients are served: connections, descriptors of events, the engine's bell, processes.
- * One thread; everything it calls returns at once. perf ABI sheet D4. What a request means is ask.c.
+ * The machine's event loop while clients are served: connections, descriptors of events, the
+ * engine's bell, processes. One thread; everything it calls returns at once. perf ABI sheet D4.
+ * What a request means is ask.c.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -82,7 +83,8 @@ void gate_changed(struct gate *g)
 
 /* ---- what the core says of an event ---- */
 
-/* One wake-up at a time is under way; with O_ASYNC each is a signal, and the last ones are missed by nobody. */
+/* One wake-up at a time is under way; with O_ASYNC each is a signal, and the last ones are missed
+ * by nobody. */
 static void send_token(struct gate_event *e)
 {
 	int waiting = 0;
@@ -168,7 +170,8 @@ static int identify(struct gate *g, struct client *c)
 	if (getsockopt(c->source.fd, SOL_SOCKET, SO_PEERCRED, &cred, &len))
 		return -errno;
 	if (cred.uid != geteuid() && cred.uid != 0)
-		return -EPERM; /* abstract names are open to every user of the host; the machine is its user's own */
+		return -EPERM; /* abstract names are open to every user of the host; the machine is
+				  its user's own */
 	caps = trusted ? effective_capabilities(cred.pid) : 0;
 	c->who = (struct quipu_caller){
 		.pid = cred.pid,
@@ -305,8 +308,8 @@ static void serve(struct gate *g, struct source *s)
 }
 
 /*
- * Closing before asking: a client that closed an event and then asks for something finds its counter free, for both are
- * in this round, and hang-ups go first.
+ * Closing before asking: a client that closed an event and then asks for something finds its
+ * counter free, for both are in this round, and hang-ups go first.
  */
 static void serve_round(struct gate *g, struct epoll_event *ev, int n)
 {

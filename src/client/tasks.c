@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The tasks that clients name: processes and threads of the host. Those that run under the engine are the session's;
- * the others exist in the core so that events can be opened on them, wait for their exec, and hang up at their end.
- * perf ABI sheet A11, B6, C6.
+ * The tasks that clients name: processes and threads of the host. Those that run under the engine
+ * are the session's; the others exist in the core so that events can be opened on them, wait for
+ * their exec, and hang up at their end. perf ABI sheet A11, B6, C6.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -98,8 +98,9 @@ struct quipu_task *tasks_find(struct gate *g, pid_t tid)
 }
 
 /*
- * The nearest ancestor that is known has its events inherited down to @pid: forks of processes without a perf call are
- * not reported, so what happened is made up for here, before the new program runs.
+ * The nearest ancestor that is known has its events inherited down to @pid: forks of processes
+ * without a perf call are not reported, so what happened is made up for here, before the new
+ * program runs.
  */
 static struct quipu_task *inherit_down(struct gate *g, pid_t pid, unsigned generations)
 {
@@ -186,8 +187,8 @@ void tasks_count(struct gate *g, pid_t tid)
 }
 
 /*
- * It runs under the engine from now on, or a program that is none of this machine's. What it has run since the last
- * look was the exec, and the start of the engine: no program's time.
+ * It runs under the engine from now on, or a program that is none of this machine's. What it has
+ * run since the last look was the exec, and the start of the engine: no program's time.
  */
 static void count_no_more(struct gate *g, pid_t tid)
 {
@@ -200,7 +201,8 @@ static void count_no_more(struct gate *g, pid_t tid)
 	t->cpu = -1;
 }
 
-/* Are the host's own programs the machine's too? On any other machine a shell is a helper, whose time is not its. */
+/* Are the host's own programs the machine's too? On any other machine a shell is a helper, whose
+ * time is not its. */
 static bool runs_here(const struct gate *g)
 {
 	enum quipu_isa isa = quipu_system_machine(g->system)->isa;

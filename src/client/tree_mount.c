@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The generated tree where clients look for it. perf ABI sheet C2: bind mounts over /sys/bus/event_source/devices,
- * /sys/devices/system/{cpu,node}, /proc/cpuinfo and the perf sysctls, in a mount namespace of our own; all clients see
- * them, static ones and the C library's own reads too. /sys stays sysfs, so perf's check of it passes.
+ * The generated tree where clients look for it. perf ABI sheet C2: bind mounts over
+ * /sys/bus/event_source/devices, /sys/devices/system/{cpu,node}, /proc/cpuinfo and the perf
+ * sysctls, in a mount namespace of our own; all clients see them, static ones and the C library's
+ * own reads too. /sys stays sysfs, so perf's check of it passes.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -179,7 +180,8 @@ int tree_mount(const struct quipu_tree *t, char *why, size_t why_len)
 	rc = tree_write(t, root, why, why_len);
 	if (!rc)
 		rc = bind_all(t, root, why, why_len);
-	/* The binds keep the files; the place where they were made is gone from here and from the host. */
+	/* The binds keep the files; the place where they were made is gone from here and from the
+	 * host. */
 	umount2(root, MNT_DETACH);
 	rmdir(root);
 	return rc;

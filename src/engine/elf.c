@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The ELF header of a program, read with suspicion: every offset and size is checked against the file before a guest
- * or QEMU sees it. ELF-64 object file format; both byte orders. Symbols are not read here (src/profile).
+ * The ELF header of a program, read with suspicion: every offset and size is checked against the
+ * file before a guest or QEMU sees it. ELF-64 object file format; both byte orders. Symbols are not
+ * read here (src/profile).
  */
 #include <elf.h>
 #include <errno.h>

@@ -14,8 +14,8 @@ struct elf_facts {
 };
 
 /*
- * elf_read - look at @path. 0, or -errno with a one-line reason in @why: -ENOEXEC for what is no ELF program (a
- * script, a 32-bit or relocatable file), -EBADMSG for a truncated one.
+ * elf_read - look at @path. 0, or -errno with a one-line reason in @why: -ENOEXEC for what is no
+ * ELF program (a script, a 32-bit or relocatable file), -EBADMSG for a truncated one.
  */
 int elf_read(const char *path, struct elf_facts *, char *why, size_t why_len);
 /* "RISC-V 64", "x86-64", ... or "machine 123" (static buffer per thread). */

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Starting a guest program: finds it, looks at its ELF header, finds QEMU and the sysroot, and holds the child until
- * its events are open. Engine sheet 3, 10.8; perf ABI sheet B6. What the program does afterwards is session.c.
+ * Starting a guest program: finds it, looks at its ELF header, finds QEMU and the sysroot, and
+ * holds the child until its events are open. Engine sheet 3, 10.8; perf ABI sheet B6. What the
+ * program does afterwards is session.c.
  */
 #include <elf.h>
 #include <errno.h>
@@ -55,7 +56,8 @@ bool session_runs(enum quipu_isa isa)
 	return isa < QUIPU_ISAS && isa_files[isa].runs;
 }
 
-/* The first executable regular file called @name in the directories of @path (as execvp looks). NULL: none. */
+/* The first executable regular file called @name in the directories of @path (as execvp looks).
+ * NULL: none. */
 static char *search(const char *name, const char *path)
 {
 	while (path && *path) {

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The segment: the one piece of memory that the machine (the quipu process) and the engine processes (QEMU with the
- * plugin) share. One sparse memfd: a header, then QUIPU_SLOTS_PROC process slots. doc/architecture.md "The segment";
- * engine sheet 6.1-6.4, 11.2.
+ * The segment: the one piece of memory that the machine (the quipu process) and the engine
+ * processes (QEMU with the plugin) share. One sparse memfd: a header, then QUIPU_SLOTS_PROC process
+ * slots. doc/architecture.md "The segment"; engine sheet 6.1-6.4, 11.2.
  *
- * Writers: every word has one. M = written by the machine, V = by the vCPU's own thread (M too while that thread waits
- * in a bell or has not run yet), P = by the engine process at install or fork.
- * Compiled into both sides: no pointer in it, natural alignment, little-endian host.
+ * Writers: every word has one. M = written by the machine, V = by the vCPU's own thread (M too
+ * while that thread waits in a bell or has not run yet), P = by the engine process at install or
+ * fork. Compiled into both sides: no pointer in it, natural alignment, little-endian host.
  */
 #ifndef QUIPU_ENGINE_SEGMENT_H
 #define QUIPU_ENGINE_SEGMENT_H
@@ -57,16 +57,16 @@ struct seg_header {
 		scalar_signal[SEG_SCALARS]; /* further signals, 64-bit counters at their cost */
 	uint16_t cost[QUIPU_INSN_CLASSES];  /* cycles of an instruction class, 1..63 */
 	struct quipu_model model; /* of caches, TLBs, branches; which of it runs is in features */
-	uint16_t
-		local; /* 1: overflows are served in the engine process; 0: every one rings the bell */
+	uint16_t local;	    /* 1: overflows are served in the engine process; 0: every one rings the
+			       bell */
 	uint16_t max_stack; /* most call sites in a record */
-	uint32_t
-		exact; /* exact mode: the producer waits when its ring is full; else it drops and counts */
-	uint32_t spin; /* pauses before a waiter sleeps */
-	uint32_t
-		house; /* M: others than the machine wait for the end of programs: they ring before it */
-	uint32_t
-		unslotted; /* processes that found no slot and run uncounted (any writer, atomic add) */
+	uint32_t exact; /* exact mode: the producer waits when its ring is full; else it drops and
+			   counts */
+	uint32_t spin;	/* pauses before a waiter sleeps */
+	uint32_t house; /* M: others than the machine wait for the end of programs: they ring before
+			   it */
+	uint32_t unslotted; /* processes that found no slot and run uncounted (any writer, atomic
+			       add) */
 	char sysroot[SEG_PATH];	 /* -L of the program, "" if none */
 	char plugin[SEG_PATH];	 /* path of the plugin, for execve */
 	char qemu_dir[SEG_PATH]; /* where qemu-<isa> lies */
@@ -79,36 +79,33 @@ struct seg_header {
 
 /* Why a vCPU rings and waits (seg_bell.reason, bits). */
 enum seg_reason {
-	SEG_BELL_START =
-		1u
-		<< 0, /* process: first instruction is about to run (records before it tell of the maps) */
-	SEG_BELL_THREAD = 1u << 1,   /* this thread's first instruction is about to run */
-	SEG_BELL_CLONE = 1u << 2,    /* this thread is creating vCPU bell.arg */
+	SEG_BELL_START = 1u << 0,  /* process: first instruction is about to run (records before it
+				      tell of the maps) */
+	SEG_BELL_THREAD = 1u << 1, /* this thread's first instruction is about to run */
+	SEG_BELL_CLONE = 1u << 2,  /* this thread is creating vCPU bell.arg */
 	SEG_BELL_DEADLINE = 1u << 3, /* deadlines reached: bits in bell.slots; record says where */
 	SEG_BELL_REQUEST = 1u << 4,  /* the machine asked for it (pub.request) */
 	SEG_BELL_RING = 1u << 5,     /* interrupt ring full */
 	SEG_BELL_SLEPT = 1u << 6,    /* a timeout of bell.arg ns expired */
 	SEG_BELL_FORK =
 		1u << 7, /* child of a fork: in its own new slot, bell.arg = parent's slot */
-	SEG_BELL_EXIT = 1u << 8, /* thread exits, final fold done */
-	SEG_BELL_EXEC = 1u << 9, /* process is about to exec; final fold done */
-	SEG_BELL_FOREIGN =
-		1u
-		<< 10, /* process is about to exec a program the engine does not follow; arg: 1 it runs natively */
-	SEG_BELL_LEAVING =
-		1u
-		<< 15, /* process or thread is about to end by itself: whoever waits for that sees all of it */
+	SEG_BELL_EXIT = 1u << 8,     /* thread exits, final fold done */
+	SEG_BELL_EXEC = 1u << 9,     /* process is about to exec; final fold done */
+	SEG_BELL_FOREIGN = 1u << 10, /* process is about to exec a program the engine does not
+					follow; arg: 1 it runs natively */
+	SEG_BELL_LEAVING = 1u << 15, /* process or thread is about to end by itself: whoever waits
+					for that sees all of it */
 };
 
 enum seg_state { SEG_FREE = 0, SEG_RUNNING, SEG_SYSCALL, SEG_WAITING, SEG_DEAD };
 
 /* One guest thread. 1 KiB; offsets below 512 are the vCPU thread's alone. */
 struct seg_vcpu {
-	_Alignas(64) uint16_t acc
-		[SEG_LANES]; /* V: the lanes; a top bit set means a deadline or the quantum was reached */
+	_Alignas(64) uint16_t acc[SEG_LANES]; /* V: the lanes; a top bit set means a deadline or the
+						 quantum was reached */
 	uint16_t pre[SEG_LANES]; /* V: acc at the last fold. Count = base + (uint16_t)(acc - pre) */
-	uint64_t priv
-		[4]; /* V: the plugin's own hot words (previous block, history, stack top, flags) */
+	uint64_t priv[4]; /* V: the plugin's own hot words (previous block, history, stack top,
+			     flags) */
 	int64_t base[SEG_LANES]; /* V: at fold only, under seq */
 	uint32_t seq;		 /* V: odd while base/acc/pre change together */
 	uint32_t state;		 /* V: enum seg_state */
@@ -135,7 +132,8 @@ struct seg_vcpu {
 	uint32_t pad2[6];
 	_Alignas(64) uint32_t ack; /* M */
 	uint32_t pad3;
-	/* M, while the vCPU waits: its CPU's clock is (clock_cycles + its own cycles) / hz + clock_ns. */
+	/* M, while the vCPU waits: its CPU's clock is (clock_cycles + its own cycles) / hz +
+	 * clock_ns. */
 	uint64_t clock_cycles;
 	uint64_t clock_ns;
 	uint32_t pad4[90];
@@ -153,7 +151,8 @@ struct seg_deadline {
 		reload; /* local overflow: the driver's arithmetic, run in the engine process */
 };
 
-/* The interrupt ring of a vCPU: single producer V, single consumer M. Positions are free-running byte counts. */
+/* The interrupt ring of a vCPU: single producer V, single consumer M. Positions are free-running
+ * byte counts. */
 struct seg_ring {
 	_Alignas(64) uint64_t head; /* V */
 	_Alignas(64) uint64_t tail; /* M */
@@ -187,7 +186,8 @@ struct seg_interrupt {
 	uint32_t nr_next;     /* popcount(slots & ~bell) */
 	uint32_t has_scalars; /* SEG_SCALARS values follow the chain */
 	/* uint64_t next[nr_next]: new deadline of each locally served slot, lowest slot first;
-	 * uint64_t chain[nr_chain]; uint64_t scalars[has_scalars ? SEG_SCALARS : 0]; uint64_t branches[3 * nr_branches] */
+	 * uint64_t chain[nr_chain]; uint64_t scalars[has_scalars ? SEG_SCALARS : 0]; uint64_t
+	 * branches[3 * nr_branches] */
 	uint64_t words[];
 };
 
@@ -213,13 +213,13 @@ struct seg_proc {
 	uint32_t uncounted; /* threads that found no vCPU record */
 	uint32_t state;	    /* P: enum seg_state */
 	uint32_t execs;
-	uint64_t own_calls
-		[4]; /* V: which non-repeatable calls the program made itself (enum seg_own_call bits) */
+	uint64_t own_calls[4]; /* V: which non-repeatable calls the program made itself (enum
+				  seg_own_call bits) */
 	char isa[16];
 	char path[SEG_PATH]; /* program */
 	uint64_t blocks;     /* translated */
-	uint32_t
-		parent_pid; /* P: of a forked process; its parent_slot may have another owner by now */
+	uint32_t parent_pid; /* P: of a forked process; its parent_slot may have another owner by
+				now */
 };
 
 /* Calls whose results differ from run to run; told with -v. */

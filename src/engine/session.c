@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The machine's side of an engine session: answers the bells of the vCPUs, drains their interrupt rings in order, and
- * turns both into calls of the system. Contract: src/engine/segment.h; doc/architecture.md "Where an overflow is
- * handled"; engine sheet 6.4, 10, 11.2. Starting the program is launch.c, the signals are view.c.
+ * The machine's side of an engine session: answers the bells of the vCPUs, drains their interrupt
+ * rings in order, and turns both into calls of the system. Contract: src/engine/segment.h;
+ * doc/architecture.md "Where an overflow is handled"; engine sheet 6.4, 10, 11.2. Starting the
+ * program is launch.c, the signals are view.c.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -40,7 +41,8 @@ static void ring_machine(struct seg_header *head)
 	futex_wake_all(&head->machine_wake);
 }
 
-/* A thread without state: passes the end of a process on to the futex that the machine sleeps on. */
+/* A thread without state: passes the end of a process on to the futex that the machine sleeps on.
+ */
 static void *watch_processes(void *arg)
 {
 	struct session *s = arg;
@@ -116,7 +118,8 @@ static struct seg_ring *ring_of(const struct proc *p, unsigned v)
 	return (struct seg_ring *)(p->base + SEG_OFF_RINGS) + v;
 }
 
-/* May the engine process serve this overflow by itself? Only if nothing but arithmetic follows from it. */
+/* May the engine process serve this overflow by itself? Only if nothing but arithmetic follows from
+ * it. */
 static struct quipu_event *local_event(const struct session *s, unsigned cpu, unsigned slot)
 {
 	const struct want *w = &s->cpus[cpu].want[slot];
@@ -159,7 +162,8 @@ static void write_deadline(struct session *s, struct cpu_state *c, struct proc *
 	d->armed = 1;
 }
 
-/* What turns the vCPU's cycles into its CPU's clock: threads that were there before, and idle time jumped over. */
+/* What turns the vCPU's cycles into its CPU's clock: threads that were there before, and idle time
+ * jumped over. */
 static void write_clock(struct session *s, const struct cpu_state *c, struct seg_vcpu *vcpu)
 {
 	uint64_t gone = c->gone[SEG_LANE_CYCLES], cycles = gone + c->view[SEG_LANE_CYCLES];
@@ -195,8 +199,9 @@ static bool deadlines_differ(const struct cpu_state *c)
 }
 
 /*
- * A record of a vCPU that runs on was served. What the driver left behind must be what the engine process already
- * did; anything else (a control call came in between) is put right at the vCPU's next fold.
+ * A record of a vCPU that runs on was served. What the driver left behind must be what the engine
+ * process already did; anything else (a control call came in between) is put right at the vCPU's
+ * next fold.
  */
 static void check_deadlines(struct session *s, struct cpu_state *c, struct proc *p, unsigned v)
 {
@@ -552,8 +557,8 @@ static void leave(struct session *s, struct proc *p, unsigned v)
 }
 
 /*
- * Its parent is told of its end by the host, and looks at once: what it has left is served now, and its task ends with
- * its last thread.
+ * Its parent is told of its end by the host, and looks at once: what it has left is served now, and
+ * its task ends with its last thread.
  */
 static void serve_leaving(struct session *s, struct proc *p, unsigned v)
 {
@@ -591,7 +596,8 @@ static void serve_reasons(struct session *s, struct proc *p, unsigned v, uint32_
 		leave(s, p, v);
 }
 
-/* The values a bell shows: before a first instruction there are none; at a deadline the record's stand. */
+/* The values a bell shows: before a first instruction there are none; at a deadline the record's
+ * stand. */
 #define REASONS_WITHOUT_VIEW                                                                       \
 	(SEG_BELL_START | SEG_BELL_THREAD | SEG_BELL_FORK | SEG_BELL_DEADLINE | SEG_BELL_RING)
 
@@ -716,7 +722,8 @@ static void reap_procs(struct session *s)
 	}
 }
 
-/* The program itself ended: everything else that it started runs on by itself, uncounted from here. */
+/* The program itself ended: everything else that it started runs on by itself, uncounted from here.
+ */
 static void finish(struct session *s)
 {
 	__atomic_store_n(&s->head->closing, 1, __ATOMIC_SEQ_CST);
@@ -746,7 +753,8 @@ static uint64_t serve_all(struct session *s)
 	uint64_t pending = __atomic_exchange_n(&s->head->pending, 0, __ATOMIC_SEQ_CST), claimed;
 
 	claimed = __atomic_load_n(&s->head->claimed, __ATOMIC_ACQUIRE);
-	/* In the open house a process may end before it ever rang: every one that came is looked at. */
+	/* In the open house a process may end before it ever rang: every one that came is looked
+	 * at. */
 	for (uint64_t m = s->house ? claimed : (pending | s->served) & claimed; m; m &= m - 1) {
 		struct proc *p = open_proc(s, bits_low(m));
 
@@ -790,8 +798,9 @@ int session_step(struct session *s, int timeout_ms)
 /* ---- the open house ---- */
 
 /*
- * A thread without state: passes a ring of the bell on to the descriptor that the event loop waits on. The vCPUs wake
- * it with every bell (machine_asleep stays set), for it cannot know when the loop goes to sleep.
+ * A thread without state: passes a ring of the bell on to the descriptor that the event loop waits
+ * on. The vCPUs wake it with every bell (machine_asleep stays set), for it cannot know when the
+ * loop goes to sleep.
  */
 static void *pass_bell_on(void *arg)
 {
@@ -811,7 +820,8 @@ static void *pass_bell_on(void *arg)
 	return NULL;
 }
 
-/* Lanes for what nearly every late attach asks for: the costs of a lane are the same whether it is used or not. */
+/* Lanes for what nearly every late attach asks for: the costs of a lane are the same whether it is
+ * used or not. */
 static const quipu_signal house_signals[] = {
 	QUIPU_SIGNAL_LOADS, QUIPU_SIGNAL_STORES,   QUIPU_SIGNAL_BRANCHES,
 	QUIPU_SIGNAL_CALLS, QUIPU_SIGNAL_SYSCALLS,
@@ -858,7 +868,8 @@ static void close_house(struct session *s)
 	s->bell_running = false;
 }
 
-/* Slots of the dead are kept as long as there are others: a child that forks off late still looks into its parent's. */
+/* Slots of the dead are kept as long as there are others: a child that forks off late still looks
+ * into its parent's. */
 #define FREE_SLOTS_KEPT 24
 
 static void release_slots(struct session *s)

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A session: one guest program under QEMU user mode, seen from the machine's side. It owns the segment, starts the
- * program, answers its bells, drains its interrupt rings and drives the system (quipu/system.h) accordingly.
+ * A session: one guest program under QEMU user mode, seen from the machine's side. It owns the
+ * segment, starts the program, answers its bells, drains its interrupt rings and drives the system
+ * (quipu/system.h) accordingly.
  */
 #ifndef QUIPU_ENGINE_SESSION_H
 #define QUIPU_ENGINE_SESSION_H
@@ -30,42 +31,45 @@ struct session_error {
 };
 
 /*
- * session_new - a session for programs of @machine's instruction set. The signals are there at once (all 0), so that
- * a system can be built on them and events be opened before the program starts.
+ * session_new - a session for programs of @machine's instruction set. The signals are there at once
+ * (all 0), so that a system can be built on them and events be opened before the program starts.
  */
 struct session *session_new(const struct quipu_machine *, const struct session_options *,
 			    struct session_error *);
 struct quipu_signals *session_signals(struct session *);
 /*
- * session_attach - the system that the session drives; call once, before session_prepare. @task_new (may be NULL) is
- * told of each new thread or process before its first instruction.
+ * session_attach - the system that the session drives; call once, before session_prepare. @task_new
+ * (may be NULL) is told of each new thread or process before its first instruction.
  */
 void session_attach(struct session *, struct quipu_system *,
 		    void (*task_new)(void *arg, struct quipu_task *), void *arg);
 /*
- * session_prepare - check the program (exists, is executable, its instruction set, not truncated), fork, and hold the
- * child before its exec. The task of the child then exists in the core (session_task), so that events can be opened
- * on it. @argv[0] is searched in PATH as execvp would. 0 or -errno with @err.
+ * session_prepare - check the program (exists, is executable, its instruction set, not truncated),
+ * fork, and hold the child before its exec. The task of the child then exists in the core
+ * (session_task), so that events can be opened on it. @argv[0] is searched in PATH as execvp would.
+ * 0 or -errno with @err.
  */
 int session_prepare(struct session *, char *const argv[], struct session_error *);
 struct quipu_task *session_task(struct session *);
 /* session_runs - does this engine run programs of @isa? */
 bool session_runs(enum quipu_isa);
-/* session_counts - would a session on @machine count @signal? For who shows a machine without running on it. */
+/* session_counts - would a session on @machine count @signal? For who shows a machine without
+ * running on it. */
 bool session_counts(const struct quipu_machine *machine, quipu_signal);
 /*
- * session_require - @signal must be counted: called for each open event before session_go. Lanes are handed out in
- * order of the calls; when they run out the signal is a 64-bit counter.
+ * session_require - @signal must be counted: called for each open event before session_go. Lanes
+ * are handed out in order of the calls; when they run out the signal is a 64-bit counter.
  */
 int session_require(struct session *, quipu_signal);
 /* session_go - let the child exec. */
 int session_go(struct session *, struct session_error *);
 /*
- * session_step - serve whatever is due; waits at most @timeout_ms (-1: without limit). 1: the program (and all it
- * forked) is gone and everything it left has been served; 0: go on; -errno.
+ * session_step - serve whatever is due; waits at most @timeout_ms (-1: without limit). 1: the
+ * program (and all it forked) is gone and everything it left has been served; 0: go on; -errno.
  */
 int session_step(struct session *, int timeout_ms);
-/* session_stop - ask the program to end (SIGTERM, then SIGKILL after a second). Safe in any state. */
+/* session_stop - ask the program to end (SIGTERM, then SIGKILL after a second). Safe in any state.
+ */
 void session_stop(struct session *);
 /* session_status - wait status of the program once session_step returned 1. */
 int session_status(const struct session *);
@@ -80,28 +84,30 @@ struct session_facts {
 	unsigned bells_lost;
 	uint64_t own_calls; /* enum seg_own_call bits */
 	uint64_t records_lost;
-	uint64_t
-		local_mismatches; /* reloads that the machine would have done otherwise (always 0) */
+	uint64_t local_mismatches; /* reloads that the machine would have done otherwise (always 0)
+				    */
 };
 void session_facts(const struct session *, struct session_facts *);
 void session_free(struct session *);
 
 /*
- * The open house (quipu exec): the session starts no program itself; every process that the plugin lets in is served.
+ * The open house (quipu exec): the session starts no program itself; every process that the plugin
+ *lets in is served.
  *
- * session_open_house - after session_attach, instead of session_prepare. Returns a descriptor that is readable whenever
- *	session_serve has something to do, or -errno.
- * session_serve - serve whatever is due, without waiting; true when anything was.
- * session_refresh - what the running threads have counted up to now becomes visible; waits at most a few ms.
- * session_sync - deadlines that a control call changed reach the threads that run (at their next fold).
- * session_guests - processes that are alive. session_has - is @pid one of them?
- * session_command - the words that run @path under the engine as @argv0: NULL-terminated, owned by the caller as one
- *	block with @nwords words. -ENOEXEC: not a program of this machine's instruction set; -errno with @err.
- * session_lacks - does a process that already runs not count @signal?
- * session_want_stack - processes started from now on keep call stacks.
+ * session_open_house - after session_attach, instead of session_prepare. Returns a descriptor that
+ *is readable whenever session_serve has something to do, or -errno. session_serve - serve whatever
+ *is due, without waiting; true when anything was. session_refresh - what the running threads have
+ *counted up to now becomes visible; waits at most a few ms. session_sync - deadlines that a control
+ *call changed reach the threads that run (at their next fold). session_guests - processes that are
+ *alive. session_has - is @pid one of them? session_command - the words that run @path under the
+ *engine as @argv0: NULL-terminated, owned by the caller as one block with @nwords words. -ENOEXEC:
+ *not a program of this machine's instruction set; -errno with @err. session_lacks - does a process
+ *that already runs not count @signal? session_want_stack - processes started from now on keep call
+ *stacks.
  */
 struct session_hooks {
-	/* The task of a process that starts: one that is known, or a new one. NULL: out of memory. */
+	/* The task of a process that starts: one that is known, or a new one. NULL: out of memory.
+	 */
 	struct quipu_task *(*task)(void *arg, pid_t pid, const char *comm);
 	/* A process was buried. */
 	void (*ended)(void *arg, pid_t pid);
@@ -118,9 +124,9 @@ int session_command(struct session *, const char *path, const char *argv0, char 
 bool session_lacks(struct session *, quipu_signal);
 void session_want_stack(struct session *);
 /*
- * A task of the host that does not run under the engine: what it counts is its host CPU time at the machine's clock, an
- * instruction a cycle, nothing else (modelled).
- * session_host_run - it has run @ns on @cpu, where it is current. session_host_armed - does a deadline wait there?
+ * A task of the host that does not run under the engine: what it counts is its host CPU time at the
+ * machine's clock, an instruction a cycle, nothing else (modelled). session_host_run - it has run
+ * @ns on @cpu, where it is current. session_host_armed - does a deadline wait there?
  */
 void session_host_run(struct session *, unsigned cpu, pid_t pid, pid_t tid, uint64_t ns);
 bool session_host_armed(const struct session *, unsigned cpu);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The parts of a session that session.c (bells, rings), launch.c (starting) and view.c (signals) share. */
+/* The parts of a session that session.c (bells, rings), launch.c (starting) and view.c (signals)
+ * share. */
 #ifndef QUIPU_ENGINE_SESSION_IMPL_H
 #define QUIPU_ENGINE_SESSION_IMPL_H
 
@@ -24,9 +25,9 @@ struct want {
 };
 
 /*
- * One modelled CPU. Its signals are what departed threads left (gone) plus what the present one shows (view). The view
- * moves only with records and bells, never by itself: what is read while a record is served are the values of its
- * instruction, and no reader ever sees time run backwards.
+ * One modelled CPU. Its signals are what departed threads left (gone) plus what the present one
+ * shows (view). The view moves only with records and bells, never by itself: what is read while a
+ * record is served are the values of its instruction, and no reader ever sees time run backwards.
  */
 struct cpu_state {
 	uint64_t gone[SEG_INDEXES];
@@ -63,7 +64,8 @@ struct session {
 	struct seg_header *head;
 	struct proc *procs;
 	uint64_t served; /* slots that ever rang */
-	bool house; /* it starts nothing itself: every process that comes is served (session_open_house) */
+	bool house;	 /* it starts nothing itself: every process that comes is served
+			    (session_open_house) */
 	struct session_hooks hooks;
 	int bell_fd; /* eventfd of the bell thread */
 	pthread_t bell;
@@ -99,7 +101,8 @@ void session_view_vcpu(struct session *, struct cpu_state *, const struct seg_vc
 /* The present thread leaves the CPU: its counts become the CPU's past. */
 void session_view_gone(struct session *, struct cpu_state *);
 
-/* launch.c: what the plugin needs to know of the program, and the words before it. NULL: out of memory. */
+/* launch.c: what the plugin needs to know of the program, and the words before it. NULL: out of
+ * memory. */
 char **session_qemu_argv(const struct session *, char *const argv[]);
 
 /* session.c */

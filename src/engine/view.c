@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The signals of a session (quipu/signal.h): which ones the plugin counts, where they lie, what they show, and the
- * deadlines that the hardware floor arms on them. Engine sheet 6.1, 6.2.
+ * The signals of a session (quipu/signal.h): which ones the plugin counts, where they lie, what
+ * they show, and the deadlines that the hardware floor arms on them. Engine sheet 6.1, 6.2.
  */
 #include <errno.h>
 #include <string.h>
@@ -150,8 +150,8 @@ void session_view_gone(struct session *s, struct cpu_state *c)
 }
 
 /*
- * What must run for @signal to be counted. Levels that data and instructions share need both sides, whatever else is
- * open: a count never depends on which other events there are.
+ * What must run for @signal to be counted. Levels that data and instructions share need both sides,
+ * whatever else is open: a count never depends on which other events there are.
  */
 static uint32_t features_of(quipu_signal signal)
 {
@@ -206,7 +206,8 @@ int session_require(struct session *s, quipu_signal signal)
 	return -1;
 }
 
-/* What is compiled into a program is fixed when it starts: a signal that was wanted later is not in it. */
+/* What is compiled into a program is fixed when it starts: a signal that was wanted later is not in
+ * it. */
 bool session_lacks(struct session *s, quipu_signal signal)
 {
 	int index = find_index(s, signal);

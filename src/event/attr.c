@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * perf_event_attr: from the caller's bytes to a checked struct. perf ABI sheet A2 (sizes), A3 (flags) and A4 steps 2-17,
- * in that order, because a client learns what is supported from which error it gets. Any bytes may come in.
+ * perf_event_attr: from the caller's bytes to a checked struct. perf ABI sheet A2 (sizes), A3
+ * (flags) and A4 steps 2-17, in that order, because a client learns what is supported from which
+ * error it gets. Any bytes may come in.
  */
 #include <errno.h>
 #include <string.h>

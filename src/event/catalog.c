@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * The catalog: what /sys/bus/event_source/devices says of the PMUs, from a list of files (perf ABI sheet A17, B2).
- * Text of these files is not trusted: a machine's tree may be a user's. Does not parse the terms of an event; the
- * grammar does when the event is named.
+ * The catalog: what /sys/bus/event_source/devices says of the PMUs, from a list of files (perf ABI
+ * sheet A17, B2). Text of these files is not trusted: a machine's tree may be a user's. Does not
+ * parse the terms of an event; the grammar does when the event is named.
  */
 #include <errno.h>
 #include <locale.h>
@@ -133,7 +133,8 @@ static const char *side_text(const struct quipu_tree *tree, const char *base, co
 	return file_text(tree, base, path);
 }
 
-/* The kernel writes a decimal point, whatever the locale of the program that this library is part of. */
+/* The kernel writes a decimal point, whatever the locale of the program that this library is part
+ * of. */
 static bool parse_scale(const char *text, double *scale)
 {
 	locale_t c = newlocale(LC_ALL_MASK, "C", (locale_t)0);

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Contexts, states and scheduling: which events are on which counters. perf ABI sheet A10 (states and time), A11
- * (groups), A12 (order of scheduling in, rotation).
+ * Contexts, states and scheduling: which events are on which counters. perf ABI sheet A10 (states
+ * and time), A11 (groups), A12 (order of scheduling in, rotation).
  *
- * Time and truth of an event change only at changes of state and at reads: event_update_time closes the interval
- * since the last one, refresh_truth opens the next.
+ * Time and truth of an event change only at changes of state and at reads: event_update_time closes
+ * the interval since the last one, refresh_truth opens the next.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -67,7 +67,8 @@ uint64_t context_now(const struct context *c)
 	return now > c->stamp ? c->time + (now - c->stamp) : c->time;
 }
 
-/* Counters of the whole machine run by its time, whoever speaks for them: that CPU may have slept throughout. */
+/* Counters of the whole machine run by its time, whoever speaks for them: that CPU may have slept
+ * throughout. */
 static uint64_t event_clock(const struct quipu_event *e, const struct context *c)
 {
 	const struct quipu_core *core = e->core;
@@ -454,7 +455,8 @@ void context_resched(struct quipu_event *e)
 	core_tell(core, n);
 }
 
-/* Times and truth of every event of a context at once: its clock is about to start or has stopped. */
+/* Times and truth of every event of a context at once: its clock is about to start or has stopped.
+ */
 static void sync_all(struct context *c)
 {
 	struct quipu_event *e;
@@ -650,7 +652,8 @@ void context_remove(struct quipu_event *e, bool group)
 	refresh_truth(e);
 }
 
-/* A hardware event joins a group of software events: the whole group moves, siblings first (A11). */
+/* A hardware event joins a group of software events: the whole group moves, siblings first (A11).
+ */
 void context_move_group(struct quipu_event *leader, unsigned class)
 {
 	struct context *c = leader->ctx;

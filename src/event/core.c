@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The core object: configuration, registry of PMUs, lookup of the PMU for an event (perf ABI sheet A6), ticks.
- * Does not know what an event does: see open.c, context.c, sample.c.
+ * The core object: configuration, registry of PMUs, lookup of the PMU for an event (perf ABI sheet
+ * A6), ticks. Does not know what an event does: see open.c, context.c, sample.c.
  */
 #include <errno.h>
 #include <poll.h>
@@ -202,7 +202,8 @@ int quipu_core_set_sysctl(struct quipu_core *core, const char *name, long value)
 			continue;
 		if (value < table[i].min || value > table[i].max)
 			return -EINVAL;
-		/* A call chain of an open event may be as deep as it was told: Linux says EBUSY, too. */
+		/* A call chain of an open event may be as deep as it was told: Linux says EBUSY,
+		 * too. */
 		if (table[i].field == &c->max_stack && chains_in_use(core))
 			return -EBUSY;
 		*table[i].field = (unsigned)value;
@@ -278,7 +279,8 @@ static struct quipu_pmu *pmu_by_type(const struct quipu_core *core, uint64_t typ
 	(QUIPU_ATTR_EXCLUDE_USER | QUIPU_ATTR_EXCLUDE_KERNEL | QUIPU_ATTR_EXCLUDE_HV |             \
 	 QUIPU_ATTR_EXCLUDE_IDLE | QUIPU_ATTR_EXCLUDE_HOST | QUIPU_ATTR_EXCLUDE_GUEST)
 
-/* A driver that takes the event may say what the user should know of it; what another one refused it for is no part of that. */
+/* A driver that takes the event may say what the user should know of it; what another one refused
+ * it for is no part of that. */
 static int ask_driver(struct quipu_pmu *pmu, struct quipu_event *e)
 {
 	struct quipu_core *core = e->core;
@@ -524,7 +526,8 @@ void quipu_core_migrate(struct quipu_core *core, struct quipu_pmu *pmu, unsigned
 	}
 }
 
-/* Counters of the whole machine do not go with a CPU: their drivers move the events while they still count. */
+/* Counters of the whole machine do not go with a CPU: their drivers move the events while they
+ * still count. */
 static void tell_uncore(struct quipu_core *core, unsigned n)
 {
 	for (size_t i = 0; i < core->npmus; i++) {

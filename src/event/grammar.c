@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * The event grammar: lists, groups, modifiers, and which PMU a name means (language of perf 6.1; perf ABI sheet A6, B2,
- * B3). Two bends of perf's parser are not copied: a group that is never closed is refused, and a colon before the
- * modifiers of `pmu/.../` is taken. Groups do not nest, so the parser is a pair of loops and has no depth.
+ * The event grammar: lists, groups, modifiers, and which PMU a name means (language of perf 6.1;
+ * perf ABI sheet A6, B2, B3). Two bends of perf's parser are not copied: a group that is never
+ * closed is refused, and a colon before the modifiers of `pmu/.../` is taken. Groups do not nest,
+ * so the parser is a pair of loops and has no depth.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -74,7 +75,8 @@ static int init_parsed(struct quipu_parsed *e, uint32_t type, uint64_t config)
 	return e->unit ? 0 : -ENOMEM;
 }
 
-/* The first of the rings u, k, h excludes the others; the next ones take theirs back. G and H alike. */
+/* The first of the rings u, k, h excludes the others; the next ones take theirs back. G and H
+ * alike. */
 static void narrow(uint64_t *flags, uint64_t all, uint64_t keep, bool *narrowed)
 {
 	if (!*narrowed)
@@ -83,7 +85,8 @@ static void narrow(uint64_t *flags, uint64_t all, uint64_t keep, bool *narrowed)
 	*flags &= ~keep;
 }
 
-/* Letters were checked by read_modifiers. @group: they stand behind a group, its leader takes D and e alone. */
+/* Letters were checked by read_modifiers. @group: they stand behind a group, its leader takes D and
+ * e alone. */
 static void apply_modifiers(struct quipu_parsed *e, struct span mods, bool group, bool leader)
 {
 	uint64_t f = e->attr.flags;
@@ -100,8 +103,8 @@ static void apply_modifiers(struct quipu_parsed *e, struct span mods, bool group
 		switch (mods.p[i]) {
 		case 'u':
 			narrow(&f, EXCLUDE_RINGS, QUIPU_ATTR_EXCLUDE_USER, &rings);
-			f |= sides ? 0
-				   : QUIPU_ATTR_EXCLUDE_GUEST; /* user level of this machine, not of its guests */
+			f |= sides ? 0 : QUIPU_ATTR_EXCLUDE_GUEST; /* user level of this machine,
+								      not of its guests */
 			break;
 		case 'k': narrow(&f, EXCLUDE_RINGS, QUIPU_ATTR_EXCLUDE_KERNEL, &rings); break;
 		case 'h': narrow(&f, EXCLUDE_RINGS, QUIPU_ATTR_EXCLUDE_HV, &rings); break;
@@ -155,7 +158,8 @@ static int read_modifiers(struct cursor *c, struct span *mods)
 	return 0;
 }
 
-/* Is @name the PMU @word with a number behind it: foo0, foo_1? A leading "uncore_" may be left out. */
+/* Is @name the PMU @word with a number behind it: foo0, foo_1? A leading "uncore_" may be left out.
+ */
 static bool numbered(struct span word, const char *name)
 {
 	if (!strncmp(name, "uncore_", 7) && (word.n < 7 || strncmp(word.p, "uncore_", 7)))
@@ -234,7 +238,8 @@ static int unknown_pmu(struct cursor *c, struct span word)
 			    (int)(word.n < 64 ? word.n : 64), word.p);
 }
 
-/* `word/terms/`: the PMU of that name, else all that carry it with a number or match the pattern. */
+/* `word/terms/`: the PMU of that name, else all that carry it with a number or match the pattern.
+ */
 static int add_pmu(struct cursor *c, struct span word, const struct span *terms)
 {
 	struct quipu_grammar_error first = {0};
@@ -487,8 +492,8 @@ static int parse_event(struct cursor *c)
 }
 
 /*
- * Who leads whom. The instances that a wildcard made belong to different PMUs, which cannot share a group: each PMU's
- * members form their own, as perf does for uncore PMUs.
+ * Who leads whom. The instances that a wildcard made belong to different PMUs, which cannot share a
+ * group: each PMU's members form their own, as perf does for uncore PMUs.
  */
 static void set_leaders(struct quipu_event_list *list, size_t first)
 {

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What the files of the event grammar share: the cursor, names, and the terms between the slashes. */
+/* What the files of the event grammar share: the cursor, names, and the terms between the slashes.
+ */
 #ifndef QUIPU_EVENT_GRAMMAR_INTERNAL_H
 #define QUIPU_EVENT_GRAMMAR_INTERNAL_H
 
@@ -45,15 +46,16 @@ void nearest_store(const struct nearest *, struct quipu_grammar_error *);
 /* Generic hardware or software name. */
 bool grammar_symbol(struct span word, uint32_t *type, uint64_t *config);
 /*
- * Cache name, any spelling. 1: it is one; 0: it does not start like one; -EINVAL with the error filled: the cache has
- * no such operation or the rest of the name is none.
+ * Cache name, any spelling. 1: it is one; 0: it does not start like one; -EINVAL with the error
+ * filled: the cache has no such operation or the rest of the name is none.
  */
 int grammar_cache(struct cursor *, struct span word, uint64_t *config);
 
 /* A number as perf takes one: decimal, or hexadecimal after 0x. 0, -EINVAL, -ERANGE. */
 int grammar_number(struct span, uint64_t *value);
 
-/* Terms @body between slashes, applied to @e. @pmu NULL: a generic event, which takes only perf's own terms. */
+/* Terms @body between slashes, applied to @e. @pmu NULL: a generic event, which takes only perf's
+ * own terms. */
 int grammar_terms(struct cursor *, struct span body, const struct quipu_catalog_pmu *pmu,
 		  struct quipu_parsed *e);
 bool catalog_has(const struct quipu_catalog *, struct span word);

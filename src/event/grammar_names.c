@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * Names that need no PMU directory (perf ABI sheet A6: HARDWARE, SOFTWARE and HW_CACHE encodings; spellings those that
- * perf 6.1 takes), and the closest known name to a wrong one.
+ * Names that need no PMU directory (perf ABI sheet A6: HARDWARE, SOFTWARE and HW_CACHE encodings;
+ * spellings those that perf 6.1 takes), and the closest known name to a wrong one.
  */
 #include <errno.h>
 #include <stdarg.h>
@@ -147,7 +147,8 @@ int grammar_fail(struct cursor *c, const char *at, const char *fmt, ...)
 {
 	va_list ap;
 
-	/* Terms of a PMU's own event file are no part of the string: then the event's name is to blame. */
+	/* Terms of a PMU's own event file are no part of the string: then the event's name is to
+	 * blame. */
 	c->err->column = at >= c->text && at <= c->text + c->len ? (size_t)(at - c->text) : c->pos;
 	va_start(ap, fmt);
 	vsnprintf(c->err->reason, sizeof(c->err->reason), fmt, ap);

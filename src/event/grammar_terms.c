@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * The terms of `pmu/term=value,.../`: format terms, names of events, and perf's own (perf ABI sheet A17, B2). config=
- * and its kin are assigned first, format terms are or-ed on top, as perf does. The terms of an event file may not name
- * events again, so nothing here recurses.
+ * The terms of `pmu/term=value,.../`: format terms, names of events, and perf's own (perf ABI sheet
+ * A17, B2). config= and its kin are assigned first, format terms are or-ed on top, as perf does.
+ * The terms of an event file may not name events again, so nothing here recurses.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -308,7 +308,8 @@ static int event_terms(struct terms *ts, const struct quipu_catalog_event *ev, c
 {
 	struct span rest = {ev->terms, strlen(ev->terms)};
 
-	/* An error inside the file is shown at the name: its text is no part of the user's string. */
+	/* An error inside the file is shown at the name: its text is no part of the user's string.
+	 */
 	ts->c->pos = (size_t)(at - ts->c->text);
 	while (rest.n) {
 		struct term t = next_term(&rest);

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What the files of the event core share. Terms are those of the perf ABI sheet, A10-A12: a context holds the events
- * of one CPU or of one task; within it each scheduling class (software; each other PMU its own, as Linux does since
- * 6.2) has a pinned and a flexible set of groups.
+ * What the files of the event core share. Terms are those of the perf ABI sheet, A10-A12: a context
+ * holds the events of one CPU or of one task; within it each scheduling class (software; each other
+ * PMU its own, as Linux does since 6.2) has a pinned and a flexible set of groups.
  *
- * Who calls whom: open, ioctl, task and read go through context.c for every change of state; context.c calls drivers;
- * drivers call back into sample.c (overflow), which writes through ring.c.
+ * Who calls whom: open, ioctl, task and read go through context.c for every change of state;
+ * context.c calls drivers; drivers call back into sample.c (overflow), which writes through ring.c.
  */
 #ifndef QUIPU_EVENT_INTERNAL_H
 #define QUIPU_EVENT_INTERNAL_H
@@ -23,7 +23,8 @@
 #define READ_MAX       16384u	/* largest group read (A4 step 33) */
 #define CLASS_SOFTWARE 0u
 
-/* Sample and read bits that Debian 12's <linux/perf_event.h> may or may not have; values of Linux 6.12. */
+/* Sample and read bits that Debian 12's <linux/perf_event.h> may or may not have; values of
+ * Linux 6.12. */
 #define SAMPLE_KNOWN ((UINT64_C(1) << 25) - 1)
 #define READ_KNOWN   ((UINT64_C(1) << 5) - 1)
 #define BRANCH_KNOWN ((UINT64_C(1) << 20) - 1)

@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * ioctls of an event (perf ABI sheet A9) whose argument is a value, period changes, and prctl 31/32. Commands whose
- * argument is a pointer are unpacked by whoever has the caller's memory.
+ * ioctls of an event (perf ABI sheet A9) whose argument is a value, period changes, and prctl
+ * 31/32. Commands whose argument is a pointer are unpacked by whoever has the caller's memory.
  */
 #include <errno.h>
 #include <linux/perf_event.h>
 
 #include "internal.h"
 
-/* The number within the family, the same on every architecture; direction and size bits differ (A9). */
+/* The number within the family, the same on every architecture; direction and size bits differ
+ * (A9). */
 enum {
 	ENABLE,
 	DISABLE,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Opening and closing an event: perf_event_open in the order of the perf ABI sheet's A4, so that of several faults the
- * one that Linux reports is reported. Groups: A11.
+ * Opening and closing an event: perf_event_open in the order of the perf ABI sheet's A4, so that of
+ * several faults the one that Linux reports is reported. Groups: A11.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -119,7 +119,8 @@ static int check_clock(struct quipu_core *core, const struct quipu_event *e)
 		"clockid names no clock that records can carry; use CLOCK_MONOTONIC (-k mono)");
 }
 
-/* An exclusive PMU serves either tasks or CPUs at a time, and one event of a context (steps 26, 33). */
+/* An exclusive PMU serves either tasks or CPUs at a time, and one event of a context (steps 26,
+ * 33). */
 static int check_exclusive_pmu(const struct quipu_event *e)
 {
 	struct quipu_event *o;
@@ -201,7 +202,8 @@ static bool same_clock(const struct quipu_attr *a, const struct quipu_attr *b)
 	return !(a->flags & QUIPU_ATTR_USE_CLOCKID) || a->clockid == b->clockid;
 }
 
-/* Step 30. On success e->class is the group's, and *move says that the group comes to the event's class first. */
+/* Step 30. On success e->class is the group's, and *move says that the group comes to the event's
+ * class first. */
 static int check_group(struct quipu_event *e, struct quipu_event *group, bool *move)
 {
 	struct quipu_core *core = e->core;

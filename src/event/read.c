@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Reading counts: read(2) in its layouts (perf ABI sheet A8), READ values inside records (A15 row 10), and what `quipu
- * stat` prints (quipu_event_count).
+ * Reading counts: read(2) in its layouts (perf ABI sheet A8), READ values inside records (A15 row
+ * 10), and what `quipu stat` prints (quipu_event_count).
  */
 #include <errno.h>
 #include <string.h>
@@ -96,7 +96,8 @@ static size_t read_one(struct quipu_event *e, uint64_t *out)
 	return (size_t)(p - out) * 8;
 }
 
-/* A clone of the leader whose group has another shape than the original's: nobody could say which value is whose. */
+/* A clone of the leader whose group has another shape than the original's: nobody could say which
+ * value is whose. */
 static bool clones_differ(const struct quipu_event *leader)
 {
 	struct quipu_event *c;

@@ -1,15 +1,17 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The period arithmetic of a sampling event (quipu/reload.h). Follows the perf ABI sheet A13 (set_period) and A14
- * (frequency step), RISC-V sheet 5.5.
+ * The period arithmetic of a sampling event (quipu/reload.h). Follows the perf ABI sheet A13
+ * (set_period) and A14 (frequency step), RISC-V sheet 5.5.
  *
- * Linked into the engine process as well as into the core: no allocation, no call out of this file, no state but the
- * caller's. It neither stops nor starts a counter; that is the caller's part when true is returned.
+ * Linked into the engine process as well as into the core: no allocation, no call out of this file,
+ * no state but the caller's. It neither stops nor starts a counter; that is the caller's part when
+ * true is returned.
  *
- * One difference from Linux: there last_period is the period just programmed, here the one just completed. In the
- * steady state they are equal. While the period of a frequency event still grows from 1, Linux is saved by the
- * microseconds that a real interrupt takes; a modelled one takes no time, and dividing the next period by the time of
- * the last one would throw the period to billions.
+ * One difference from Linux: there last_period is the period just programmed, here the one just
+ * completed. In the steady state they are equal. While the period of a frequency event still grows
+ * from 1, Linux is saved by the microseconds that a real interrupt takes; a modelled one takes no
+ * time, and dividing the next period by the time of the last one would throw the period to
+ * billions.
  */
 #include <quipu/reload.h>
 
@@ -52,7 +54,8 @@ static int64_t wanted_period(uint64_t nsec, uint64_t count, uint64_t freq)
 
 	if (!divisor)
 		return dividend > PERIOD_MAX ? PERIOD_MAX : (int64_t)dividend;
-	/* Nearly always both fit a word, and this runs at every overflow: spare it the 128-bit division. */
+	/* Nearly always both fit a word, and this runs at every overflow: spare it the 128-bit
+	 * division. */
 	if (dividend <= UINT64_MAX && divisor <= UINT64_MAX)
 		dividend = (uint64_t)dividend / (uint64_t)divisor;
 	else
@@ -65,7 +68,8 @@ bool quipu_reload_adjust(struct quipu_reload *r, uint64_t nsec, uint64_t count)
 	int64_t delta = wanted_period(nsec, count, r->sample_freq) - (int64_t)r->sample_period;
 	int64_t period;
 
-	/* One eighth of the way, rounded away from zero: steady load converges, a single odd interval hardly matters. */
+	/* One eighth of the way, rounded away from zero: steady load converges, a single odd
+	 * interval hardly matters. */
 	delta = (delta >= 0 ? delta + 7 : delta - 7) / 8;
 	period = (int64_t)r->sample_period + delta;
 	if (period <= 0)

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Ring buffers: control page, writer, wake-ups, mapping rules (perf ABI sheet A16). The memory is the caller's and its
- * reader is not trusted: of what the reader may write, data_tail alone is read, and only to see how much is free. A
- * wrong tail loses the reader's own records and nothing else.
+ * Ring buffers: control page, writer, wake-ups, mapping rules (perf ABI sheet A16). The memory is
+ * the caller's and its reader is not trusted: of what the reader may write, data_tail alone is
+ * read, and only to see how much is free. A wrong tail loses the reader's own records and nothing
+ * else.
  */
 #include <errno.h>
 #include <poll.h>

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Overflow and samples: what happens when a counter of a sampling event ran out (perf ABI sheet A14), the layout of
- * PERF_RECORD_SAMPLE (A15) and of the id trailer (A16).
+ * Overflow and samples: what happens when a counter of a sampling event ran out (perf ABI sheet
+ * A14), the layout of PERF_RECORD_SAMPLE (A15) and of the id trailer (A16).
  *
- * The period at an overflow is quipu_reload_frequency's alone: the engine process computes the same one by itself.
+ * The period at an overflow is quipu_reload_frequency's alone: the engine process computes the same
+ * one by itself.
  */
 #include <poll.h>
 #include <signal.h>
@@ -118,7 +119,8 @@ static void put_read(struct out *o, const struct sampling *x)
 	put(o, values, read_for_record(x->e, values));
 }
 
-/* Kernel or hypervisor part first, then the user's; each opens with its marker, the sampled ip heads the first. */
+/* Kernel or hypervisor part first, then the user's; each opens with its marker, the sampled ip
+ * heads the first. */
 static void put_callchain(struct out *o, const struct sampling *x)
 {
 	const struct quipu_sample *s = x->s;
@@ -171,7 +173,8 @@ static void put_branches(struct out *o, const struct sampling *x)
 	put(o, x->s->branches, nr * 24);
 }
 
-/* No registers, no stack, no physical address is known to any model: each says so in its own way, by a 0. */
+/* No registers, no stack, no physical address is known to any model: each says so in its own way,
+ * by a 0. */
 static void put_zero(struct out *o, const struct sampling *x)
 {
 	(void)x;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The PMU "software": events that the core itself counts, in model time (perf ABI sheet A6 configs, A14 last paragraph,
- * B10). Page faults read 0 unless a model reports them (quipu_core_software).
+ * The PMU "software": events that the core itself counts, in model time (perf ABI sheet A6 configs,
+ * A14 last paragraph, B10). Page faults read 0 unless a model reports them (quipu_core_software).
  *
- * Clock events sample through the core's tick: quipu_core_next_tick includes their expiry. Occurrences (switches,
- * migrations, faults) are delivered where they happen.
+ * Clock events sample through the core's tick: quipu_core_next_tick includes their expiry.
+ * Occurrences (switches, migrations, faults) are delivered where they happen.
  */
 #include <errno.h>
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Tasks: what happens to them, and what events notice of it. perf ABI sheet A11 (inherit, exec, exit), A16 (COMM, MMAP,
- * MMAP2, FORK, EXIT, READ, SWITCH records and who gets them).
+ * Tasks: what happens to them, and what events notice of it. perf ABI sheet A11 (inherit, exec,
+ * exit), A16 (COMM, MMAP, MMAP2, FORK, EXIT, READ, SWITCH records and who gets them).
  */
 #include <errno.h>
 #include <poll.h>
@@ -182,8 +182,8 @@ static void note_context(struct context *c, unsigned cpu, const struct note *n)
 }
 
 /*
- * To the CPU-wide events of @cpu, then to the events of @task. The id trailers name who acts, even where the owner has
- * taken it off the CPU already.
+ * To the CPU-wide events of @cpu, then to the events of @task. The id trailers name who acts, even
+ * where the owner has taken it off the CPU already.
  */
 static void note_all(struct quipu_core *core, struct quipu_task *task, unsigned cpu,
 		     const struct note *n)

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * Caches: level 1 from the CPU nodes, the levels above along next-level-cache (l2-cache in older trees).
+ * Caches: level 1 from the CPU nodes, the levels above along next-level-cache (l2-cache in older
+ * trees).
  *
- * Devicetree Specification 0.4, 3.8 (cpu nodes: i-cache-*, d-cache-*, cache-unified) and 3.9 (shared cache nodes).
- * Every walk is bounded by the levels, which must grow. No cache is simulated here.
+ * Devicetree Specification 0.4, 3.8 (cpu nodes: i-cache-*, d-cache-*, cache-unified) and 3.9
+ * (shared cache nodes). Every walk is bounded by the levels, which must grow. No cache is simulated
+ * here.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -97,7 +99,8 @@ static int append(struct builder *b, const struct quipu_cache *c)
 	return 0;
 }
 
-/* @cpu uses the cache of @type that @node describes; made when it is met first, and again where its CPUs have a gap. */
+/* @cpu uses the cache of @type that @node describes; made when it is met first, and again where its
+ * CPUs have a gap. */
 static int use(struct builder *b, unsigned cpu, uint32_t node, enum quipu_cache_type type,
 	       unsigned level)
 {

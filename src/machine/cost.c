@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * What an instruction costs: the cost table, by instruction class (doc/architecture.md, "Cycles and time").
+ * What an instruction costs: the cost table, by instruction class (doc/architecture.md, "Cycles and
+ * time").
  *
- * The defaults are declared, simple and the same for every machine; a tree overrides them with quipu,cost-<class>
- * on /cpus. Stalls and mispredictions are no part of it: they come from the models when quipu,timing is "full".
+ * The defaults are declared, simple and the same for every machine; a tree overrides them with
+ * quipu,cost-<class> on /cpus. Stalls and mispredictions are no part of it: they come from the
+ * models when quipu,timing is "full".
  */
 #include <errno.h>
 #include <stdio.h>

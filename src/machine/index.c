@@ -2,9 +2,9 @@
 /*
  * From hostile bytes to a tree that may be walked: checks, a packed copy, an index of its nodes.
  *
- * Devicetree Specification 0.4, chapter 5 (flattened format). libfdt checks the structure (fdt_check_full); this file
- * adds limits (size, depth), says where a broken tree breaks, and indexes nodes and phandles so that reading a large
- * tree stays linear. It knows no binding.
+ * Devicetree Specification 0.4, chapter 5 (flattened format). libfdt checks the structure
+ * (fdt_check_full); this file adds limits (size, depth), says where a broken tree breaks, and
+ * indexes nodes and phandles so that reading a large tree stays linear. It knows no binding.
  */
 #include <errno.h>
 #include <stdarg.h>
@@ -176,7 +176,8 @@ int dt_index(struct dt *dt, const void *fdt, struct quipu_notes *notes)
 	dt->nodes = calloc(dt->n ? dt->n : 1, sizeof(*dt->nodes));
 	if (!dt->nodes || !dt->n)
 		return -ENOMEM;
-	/* fdt_next_node counts depth from the root, which it enters at 1 when it starts in front of it */
+	/* fdt_next_node counts depth from the root, which it enters at 1 when it starts in front of
+	 * it */
 	for (int at = fdt_next_node(fdt, -1, &depth); at >= 0 && depth >= 1;
 	     at = fdt_next_node(fdt, at, &depth), n++) {
 		struct dt_node *node = &dt->nodes[n];

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Between the files of src/machine that read a tree. After dt_open the tree is known to be well formed: every offset,
- * name and property lies inside it, so that libfdt may be used freely on what the index names.
+ * Between the files of src/machine that read a tree. After dt_open the tree is known to be well
+ * formed: every offset, name and property lies inside it, so that libfdt may be used freely on what
+ * the index names.
  */
 #ifndef QUIPU_MACHINE_INTERNAL_H
 #define QUIPU_MACHINE_INTERNAL_H
@@ -18,8 +19,8 @@ struct dt_node {
 	uint32_t next;	 /* index behind the subtree */
 	uint32_t phandle;
 	const char *name; /* in the tree */
-	int cache
-		[3]; /* cache.c: per enum quipu_cache_type, 1 + the last cache made of this node; -1: wrong */
+	int cache[3]; /* cache.c: per enum quipu_cache_type, 1 + the last cache made of this node;
+			 -1: wrong */
 };
 
 struct dt {
@@ -33,11 +34,13 @@ struct dt {
 
 /* dt_copy - a checked, packed copy of the @len bytes at @blob. NULL with a note. */
 void *dt_copy(const void *blob, size_t len, size_t *size, struct quipu_notes *);
-/* dt_index - index of a tree that dt_copy returned. 0, -ENOMEM, -EINVAL (with a note). dt_free frees the index. */
+/* dt_index - index of a tree that dt_copy returned. 0, -ENOMEM, -EINVAL (with a note). dt_free
+ * frees the index. */
 int dt_index(struct dt *, const void *fdt, struct quipu_notes *);
 void dt_free(struct dt *);
 
-/* First child, next sibling (DT_NONE at the end), child by name (unit address optional), node by phandle. */
+/* First child, next sibling (DT_NONE at the end), child by name (unit address optional), node by
+ * phandle. */
 uint32_t dt_child(const struct dt *, uint32_t node);
 uint32_t dt_sibling(const struct dt *, uint32_t node);
 uint32_t dt_find(const struct dt *, uint32_t node, const char *name);

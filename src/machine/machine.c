@@ -3,8 +3,8 @@
  * Device tree to machine: CPUs, instruction set, clock, costs, memory.
  *
  * Devicetree Specification 0.4: 3.4 and 3.5 (memory), 3.7 and 3.8 (/cpus and its nodes; reg and
- * ibm,ppc-interrupt-server#s name the threads of a core). Private properties: machines/README.md. Topology and caches
- * are in files of their own; the nodes of a PMU are read by its room.
+ * ibm,ppc-interrupt-server#s name the threads of a core). Private properties: machines/README.md.
+ * Topology and caches are in files of their own; the nodes of a PMU are read by its room.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -33,7 +33,8 @@ static const struct {
 	[QUIPU_ISA_X86_64] = {"x86_64", 62},
 };
 
-/* What tells the instruction set of a CPU node: a property it has, or how a string of its compatible list starts. */
+/* What tells the instruction set of a CPU node: a property it has, or how a string of its
+ * compatible list starts. */
 static const struct {
 	enum quipu_isa isa;
 	const char *property;
@@ -97,7 +98,8 @@ static int isa_of(const void *fdt, int offset)
 	return -1;
 }
 
-/* A property of the machine: on /cpus or, if it is not there, on the root. *node is where it was found. */
+/* A property of the machine: on /cpus or, if it is not there, on the root. *node is where it was
+ * found. */
 static const void *machine_property(const struct dt *dt, uint32_t cpus, const char *name,
 				    uint32_t *node)
 {
@@ -142,7 +144,8 @@ static bool usable(struct quipu_machine *m, const struct dt *dt, uint32_t node, 
 	return true;
 }
 
-/* The thread numbers of a CPU node: ibm,ppc-interrupt-server#s, else reg. Their number, 0 with a note. */
+/* The thread numbers of a CPU node: ibm,ppc-interrupt-server#s, else reg. Their number, 0 with a
+ * note. */
 static unsigned threads_of(const struct dt *dt, uint32_t node, int address_cells, uint64_t *reg)
 {
 	int offset = dt->nodes[node].offset, len;
@@ -354,8 +357,8 @@ static void read_time(struct quipu_machine *m, const struct dt *dt, uint32_t cpu
 }
 
 /*
- * A private property of /cpus that nobody reads is a slip of the pen: the machine would not be what its author meant.
- * Rooms keep theirs on nodes of their own.
+ * A private property of /cpus that nobody reads is a slip of the pen: the machine would not be what
+ * its author meant. Rooms keep theirs on nodes of their own.
  */
 static void check_private(const struct dt *dt, uint32_t cpus)
 {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * Notes about a tree: what was understood, ignored or is wrong, and where. Text from a tree is hostile: what does not
- * print is shown as '?', so that a note can go to a terminal as it is.
+ * Notes about a tree: what was understood, ignored or is wrong, and where. Text from a tree is
+ * hostile: what does not print is shown as '?', so that a note can go to a terminal as it is.
  */
 #include <stdarg.h>
 #include <stdio.h>

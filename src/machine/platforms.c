@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The table of platform rooms: a new platform is a new folder under src/platform and one line here. */
+/* The table of platform rooms: a new platform is a new folder under src/platform and one line here.
+ */
 #include <quipu/platform.h>
 
 #include "platform/imc/room.h"

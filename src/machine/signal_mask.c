@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Which instruction classes a signal counts (quipu/signal.h). Apart from signals.c because an engine process, which
- * does not link the library, can compile it in.
+ * Which instruction classes a signal counts (quipu/signal.h). Apart from signals.c because an
+ * engine process, which does not link the library, can compile it in.
  */
 #include <quipu/signal.h>
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Signals by name, and a source of signals that is fed by hand (quipu/signal.h): for tests, examples and other people's
- * emulators. What is fed is one signal of one CPU: feeding instructions feeds neither cycles nor a class of them, the
- * caller says what happened.
+ * Signals by name, and a source of signals that is fed by hand (quipu/signal.h): for tests,
+ * examples and other people's emulators. What is fed is one signal of one CPU: feeding instructions
+ * feeds neither cycles nor a class of them, the caller says what happened.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -209,7 +209,8 @@ static uint64_t due(const struct quipu_deadline *d, uint64_t value)
 	return d->at > value ? d->at : value + 1;
 }
 
-/* Occurrences until the nearest deadline on @signal, at most @n; *slots are those that it reaches. */
+/* Occurrences until the nearest deadline on @signal, at most @n; *slots are those that it reaches.
+ */
 static uint64_t distance(const struct hand_cpu *cpu, quipu_signal signal, uint64_t value,
 			 uint64_t n, uint64_t *slots)
 {

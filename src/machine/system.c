@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A machine brought to life (quipu/system.h): rooms, event core, clocks, timers, placement. doc/architecture.md,
- * "Cycles and time". It starts no program and waits for nothing: an engine's session or a test drives it.
+ * A machine brought to life (quipu/system.h): rooms, event core, clocks, timers, placement.
+ * doc/architecture.md, "Cycles and time". It starts no program and waits for nothing: an engine's
+ * session or a test drives it.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -76,7 +77,8 @@ static uint64_t room_now(void *arg)
 	return quipu_system_time(arg);
 }
 
-/* Hardware that runs by itself keeps up with the clocks; drivers ask for the time themselves before they read. */
+/* Hardware that runs by itself keeps up with the clocks; drivers ask for the time themselves before
+ * they read. */
 static void advance_rooms(struct quipu_system *sys)
 {
 	for (unsigned i = 0; i < sys->nrooms; i++)
@@ -239,7 +241,8 @@ void quipu_system_idle(struct quipu_system *sys, unsigned cpu, uint64_t ns)
 	run_interval(sys, now + ns);
 	if (task)
 		quipu_sched_in(sys->core, cpu, task);
-	/* The same cycle is now a later time: a timer that was due inside the sleep is due at once. */
+	/* The same cycle is now a later time: a timer that was due inside the sleep is due at once.
+	 */
 	sys->cpus[cpu].armed = UINT64_MAX;
 	rearm(sys, cpu);
 }

@@ -2,9 +2,9 @@
 /*
  * Topology: sockets, clusters, cores and threads from /cpus/cpu-map, NUMA nodes from numa-node-id.
  *
- * The "cpu-topology" binding (arm, riscv): socketN / clusterN / coreN / threadN, leaves point to CPU nodes. As in
- * Linux, a map that is wrong or leaves a CPU out is not used at all. Without a map every CPU node is a core of its own,
- * on the socket that ibm,chip-id names.
+ * The "cpu-topology" binding (arm, riscv): socketN / clusterN / coreN / threadN, leaves point to
+ * CPU nodes. As in Linux, a map that is wrong or leaves a CPU out is not used at all. Without a map
+ * every CPU node is a core of its own, on the socket that ibm,chip-id names.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -38,7 +38,8 @@ static int numbered(const char *name, const char *word)
 	return *end || v > 65535 ? -1 : (int)v;
 }
 
-/* @node (coreN or threadN) points to a CPU node; its threads take the place. 0 or -EINVAL with a note. */
+/* @node (coreN or threadN) points to a CPU node; its threads take the place. 0 or -EINVAL with a
+ * note. */
 static int place(struct map *map, uint32_t node, const struct quipu_cpu *where)
 {
 	int len;

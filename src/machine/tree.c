@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * The generated sysfs and procfs: PMU directories and sysctls, and the builder that every part of the tree uses.
+ * The generated sysfs and procfs: PMU directories and sysctls, and the builder that every part of
+ * the tree uses.
  *
- * Perf ABI sheet A17 (files and their text), B2 (what perf reads of a PMU), C2 (a PMU is a real directory below the
- * bus, for the tree may be bound there alone; its place in /sys/devices is a link). Left out on purpose: tracepoint,
- * breakpoint, kprobe and uprobe, which a modelled machine does not serve; /proc/interrupts, which moves.
+ * Perf ABI sheet A17 (files and their text), B2 (what perf reads of a PMU), C2 (a PMU is a real
+ * directory below the bus, for the tree may be bound there alone; its place in /sys/devices is a
+ * link). Left out on purpose: tracepoint, breakpoint, kprobe and uprobe, which a modelled machine
+ * does not serve; /proc/interrupts, which moves.
  */
 #include <stdarg.h>
 #include <stdio.h>
@@ -115,7 +117,8 @@ char *tree_list(const bool *set, unsigned n)
 	return text;
 }
 
-/* As the kernel's %*pb: words of 32 bits from the highest down, the first as wide as the CPUs need. */
+/* As the kernel's %*pb: words of 32 bits from the highest down, the first as wide as the CPUs need.
+ */
 char *tree_mask(const bool *set, unsigned n)
 {
 	char *text = NULL;

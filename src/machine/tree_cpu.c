@@ -2,8 +2,9 @@
 /*
  * /sys/devices/system/cpu and node, /proc/cpuinfo: what clients read of a machine's shape.
  *
- * Perf ABI sheet B8: the whole set of topology and cache files, because lscpu stops where a mask is missing; RISC-V
- * sheet 6.1 (/proc/cpuinfo). All CPUs are online here; a machine that takes one offline makes the tree anew.
+ * Perf ABI sheet B8: the whole set of topology and cache files, because lscpu stops where a mask is
+ * missing; RISC-V sheet 6.1 (/proc/cpuinfo). All CPUs are online here; a machine that takes one
+ * offline makes the tree anew.
  */
 #include <stdlib.h>
 #include <stdio.h>
@@ -191,7 +192,8 @@ static void put_printable(FILE *f, const char *s)
 		fputc(*s >= ' ' && *s <= '~' ? *s : '?', f);
 }
 
-/* "rv64imafdc_zicsr..." of riscv,isa, or of base and extensions: single letters first, as the kernel prints. */
+/* "rv64imafdc_zicsr..." of riscv,isa, or of base and extensions: single letters first, as the
+ * kernel prints. */
 static void put_riscv_isa(FILE *f, const void *fdt, int offset)
 {
 	static const char ext[] = "riscv,isa-extensions";

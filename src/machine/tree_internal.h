@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Between the files that generate the tree. A builder remembers its first failure, so that callers need not. */
+/* Between the files that generate the tree. A builder remembers its first failure, so that callers
+ * need not. */
 #ifndef QUIPU_MACHINE_TREE_INTERNAL_H
 #define QUIPU_MACHINE_TREE_INTERNAL_H
 
@@ -20,7 +21,8 @@ struct tree_dir {
 };
 struct tree_dir tree_dir(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 
-/* tree_put - a file whose text is formatted; the newline that ends it is added. tree_take - a text that is owned. */
+/* tree_put - a file whose text is formatted; the newline that ends it is added. tree_take - a text
+ * that is owned. */
 void tree_put(struct tree_builder *, const struct tree_dir *, const char *name, const char *fmt,
 	      ...) __attribute__((format(printf, 4, 5)));
 void tree_take(struct tree_builder *, const struct tree_dir *, const char *name, char *text,

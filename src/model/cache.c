@@ -212,7 +212,8 @@ static bool access_any(struct model_cache *c, uint64_t line, bool write, bool *d
 	return hit;
 }
 
-/* The usual case by a short way: eight or four ways, tree-PLRU, not shared, and the line is there. */
+/* The usual case by a short way: eight or four ways, tree-PLRU, not shared, and the line is there.
+ */
 bool model_cache_access(struct model_cache *c, uint64_t line, bool write, bool *dirty,
 			struct model_victim *victim)
 {

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * One cache or TLB: set-associative, tree-PLRU or true LRU, write-back, write-allocate. Engine sheet 9.2. Pure: no
- * allocation, no I/O; the caller gives the memory.
+ * One cache or TLB: set-associative, tree-PLRU or true LRU, write-back, write-allocate. Engine
+ * sheet 9.2. Pure: no allocation, no I/O; the caller gives the memory.
  *
- * Tags are 32 bits: lines whose numbers differ only 32 bits above the set index are taken for the same one (for 64 sets
- * of 64 bytes, addresses 2^44 apart).
+ * Tags are 32 bits: lines whose numbers differ only 32 bits above the set index are taken for the
+ * same one (for 64 sets of 64 bytes, addresses 2^44 apart).
  */
 #ifndef QUIPU_MODEL_CACHE_H
 #define QUIPU_MODEL_CACHE_H
@@ -17,8 +17,8 @@
 
 /* A set fills one host cache line when it has up to eight ways. */
 struct model_set {
-	uint64_t
-		tree; /* PLRU: node i is bit i, root 1, children 2i and 2i+1; 1: the victim is to the right */
+	uint64_t tree;	/* PLRU: node i is bit i, root 1, children 2i and 2i+1; 1: the victim is to
+			   the right */
 	uint64_t dirty; /* bit w: way w */
 	uint32_t lock;	/* of a shared cache */
 	uint32_t pad;
@@ -47,14 +47,16 @@ struct model_victim {
 	uint64_t line;
 };
 
-/* model_cache_bytes - memory that a cache of this geometry needs, 64-byte aligned. 0: there is no such cache. */
+/* model_cache_bytes - memory that a cache of this geometry needs, 64-byte aligned. 0: there is no
+ * such cache. */
 size_t model_cache_bytes(const struct quipu_model_cache *);
 /* model_cache_init - an empty cache in @memory, which is all zero. */
 void model_cache_init(struct model_cache *, const struct quipu_model_cache *, bool lru,
 		      void *memory);
 /*
- * model_cache_access - reference @line; true when it was there. Else it is there now, and *@victim tells of the line
- * that had to go (dirty false when none that matters). @write: it becomes dirty. *@dirty (may be NULL): is it so now?
+ * model_cache_access - reference @line; true when it was there. Else it is there now, and *@victim
+ * tells of the line that had to go (dirty false when none that matters). @write: it becomes dirty.
+ * *@dirty (may be NULL): is it so now?
  */
 bool model_cache_access(struct model_cache *, uint64_t line, bool write, bool *dirty,
 			struct model_victim *victim);

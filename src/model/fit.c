@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Least squares with bounds (fit.h): coordinate descent on the normal equations, which are small and convex. */
+/* Least squares with bounds (fit.h): coordinate descent on the normal equations, which are small
+ * and convex. */
 #include "model/fit.h"
 
 #include <string.h>

@@ -44,7 +44,8 @@ size_t model_memory_bytes(const struct quipu_model *m)
 	       model_cache_bytes(&m->stlb);
 }
 
-/* Words of a filter: as many as sets, or the largest power of two that divides their number and is not above @most. */
+/* Words of a filter: as many as sets, or the largest power of two that divides their number and is
+ * not above @most. */
 static uint32_t filter_mask(const struct quipu_model_cache *c, uint32_t most)
 {
 	uint32_t words = c->sets ? c->sets & -c->sets : most;

@@ -1,15 +1,18 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The memory of one CPU: its caches and TLBs in order, what an access misses, and the cycles lost. Engine sheet 9. Pure.
+ * The memory of one CPU: its caches and TLBs in order, what an access misses, and the cycles lost.
+ * Engine sheet 9. Pure.
  *
- * An access goes through the first-level TLB and, on a miss, the second; then L1, and for a line that is not there L2,
- * L3, memory. A store allocates like a load. A dirty line that has to leave marks its copy in the next cache that has
- * one, without a reference there; if none has, it is written to memory. Caches neither include nor exclude each other.
- * Cycles lost add up: of the TLBs, and of the level that served the line.
+ * An access goes through the first-level TLB and, on a miss, the second; then L1, and for a line
+ * that is not there L2, L3, memory. A store allocates like a load. A dirty line that has to leave
+ * marks its copy in the next cache that has one, without a reference there; if none has, it is
+ * written to memory. Caches neither include nor exclude each other. Cycles lost add up: of the
+ * TLBs, and of the level that served the line.
  *
- * Filters: for each set of the first level, the address of the line (page) that was referenced last; referencing it again
- * changes nothing in either replacement. A caller that finds line and page of its access in them need not call. A line is
- * in the store's filter only while it is dirty. A filter of fewer words than the cache has sets is as exact, and slower.
+ * Filters: for each set of the first level, the address of the line (page) that was referenced
+ * last; referencing it again changes nothing in either replacement. A caller that finds line and
+ * page of its access in them need not call. A line is in the store's filter only while it is dirty.
+ * A filter of fewer words than the cache has sets is as exact, and slower.
  */
 #ifndef QUIPU_MODEL_MEMORY_H
 #define QUIPU_MODEL_MEMORY_H

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The branch predictor: two-bit counters indexed by place (bimodal) or by place and history (gshare), a direct-mapped
- * table of indirect targets, a return stack. Engine sheet 7.2. Inline: it runs at every block of the program.
+ * The branch predictor: two-bit counters indexed by place (bimodal) or by place and history
+ * (gshare), a direct-mapped table of indirect targets, a return stack. Engine sheet 7.2. Inline: it
+ * runs at every block of the program.
  *
- * Direct jumps and calls are always predicted. All counters begin weakly not taken, everything else empty.
+ * Direct jumps and calls are always predicted. All counters begin weakly not taken, everything else
+ * empty.
  */
 #ifndef QUIPU_MODEL_PREDICT_H
 #define QUIPU_MODEL_PREDICT_H
@@ -29,7 +31,8 @@ struct model_predictor {
 
 void model_predictor_init(struct model_predictor *, const struct quipu_model *);
 
-/* model_predict_taken - a conditional branch of index @place (its address in units of the least instruction) went. */
+/* model_predict_taken - a conditional branch of index @place (its address in units of the least
+ * instruction) went. */
 static inline unsigned model_predict_taken(struct model_predictor *p, uint32_t place, bool taken)
 {
 	/* [taken][counter]: bit 2 is a misprediction, bits 1:0 the next value */

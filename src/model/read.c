@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The models as a tree describes them (quipu/model.h). Caches: Devicetree Specification 0.4, read by src/machine. TLBs:
- * its tlb-size, tlb-sets, i-tlb-*, d-tlb-* of a CPU node (3.8.2). The rest are private properties of /cpus. Defaults:
- * engine sheet 7.2, 9.2.
+ * The models as a tree describes them (quipu/model.h). Caches: Devicetree Specification 0.4, read
+ * by src/machine. TLBs: its tlb-size, tlb-sets, i-tlb-*, d-tlb-* of a CPU node (3.8.2). The rest
+ * are private properties of /cpus. Defaults: engine sheet 7.2, 9.2.
  */
 #include <stdio.h>
 #include <string.h>

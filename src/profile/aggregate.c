@@ -298,7 +298,8 @@ static void reverse(struct profile_frame *f, size_t n)
 	}
 }
 
-/* Outermost first, what is below a caller is longer; innermost first, what is above it is shorter. */
+/* Outermost first, what is below a caller is longer; innermost first, what is above it is shorter.
+ */
 static void rank_entry(const struct profile_aggregate *a, struct profile_entry *e, size_t n)
 {
 	int64_t longest = e->rank < 0 ? -e->rank : e->rank;

@@ -314,7 +314,8 @@ static int read_tables(struct object *o, Elf *elf, GElf_Word want)
 	return r;
 }
 
-/* ---- the procedure linkage table: its entries carry no symbols, but its relocations name them ---- */
+/* ---- the procedure linkage table: its entries carry no symbols, but its relocations name them
+ * ---- */
 
 /* Sizes from each psABI; only where all entries lie in .plt, in the order of .rela.plt. */
 static const struct {
@@ -384,7 +385,8 @@ static int read_linkage(struct object *o)
 	return r;
 }
 
-/* Of names of one address: one with a size, not weak, global, fewest underscores, longest, first. */
+/* Of names of one address: one with a size, not weak, global, fewest underscores, longest, first.
+ */
 static int better(const struct symbol *a, const struct symbol *b)
 {
 	size_t ua = strspn(a->pub.name, "_"), ub = strspn(b->pub.name, "_");

@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * exec_log [PERIOD]: the independent count. Reads on standard input what
- * `qemu-riscv64 -singlestep -d in_asm,exec,nochain` writes: with one instruction per block and no chaining, one "Trace"
- * line is one executed instruction, and its second address is the pc. The listing of each translated instruction tells
- * which of them are ecall or ebreak: these trap and do not retire (RISC-V privileged specification, minstret).
+ * `qemu-riscv64 -singlestep -d in_asm,exec,nochain` writes: with one instruction per block and no
+ * chaining, one "Trace" line is one executed instruction, and its second address is the pc. The
+ * listing of each translated instruction tells which of them are ecall or ebreak: these trap and do
+ * not retire (RISC-V privileged specification, minstret).
  *
- * Prints "total N" (retired) and "pc HEX N" for each pc; or, with PERIOD, the pc of every PERIOD-th retired
- * instruction, one a line, in order. It knows nothing of quipu, and quipu's plugin has no part in it.
+ * Prints "total N" (retired) and "pc HEX N" for each pc; or, with PERIOD, the pc of every PERIOD-th
+ * retired instruction, one a line, in order. It knows nothing of quipu, and quipu's plugin has no
+ * part in it.
  */
 #include <inttypes.h>
 #include <stdbool.h>

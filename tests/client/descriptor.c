@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What a client sees of an event's descriptor, with software events alone, so that the host's kernel can be asked the
- * same: perf ABI sheet D6, the cases of the descriptor layer. Run it plainly and under `quipu exec`: TAP, the same
- * answers. A case that this host refuses (paranoid) is skipped there.
+ * What a client sees of an event's descriptor, with software events alone, so that the host's
+ * kernel can be asked the same: perf ABI sheet D6, the cases of the descriptor layer. Run it
+ * plainly and under `quipu exec`: TAP, the same answers. A case that this host refuses (paranoid)
+ * is skipped there.
  */
 #include <errno.h>
 #include <fcntl.h>

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A QEMU plugin that writes down what a program did, one 16-byte record for each instruction begun and each access made:
- * address (8 bytes), size (4), kind (4: 0 instruction, 1 load, 2 store). The independent word that the models are tested
- * against: nothing of the engine is in it but the declarations of QEMU's interface. Argument: log=PATH.
+ * A QEMU plugin that writes down what a program did, one 16-byte record for each instruction begun
+ * and each access made: address (8 bytes), size (4), kind (4: 0 instruction, 1 load, 2 store). The
+ * independent word that the models are tested against: nothing of the engine is in it but the
+ * declarations of QEMU's interface. Argument: log=PATH.
  */
 #include <stdio.h>
 #include <string.h>

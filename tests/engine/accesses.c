@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A QEMU plugin that holds the decoders against QEMU itself: does an instruction that is said to load ever load, does
- * one that is not said to store ever store? It looks at every access of every instruction that runs and prints, at the
- * end, what the decoder and QEMU disagree about. Tests only; slow.
+ * A QEMU plugin that holds the decoders against QEMU itself: does an instruction that is said to
+ *load ever load, does one that is not said to store ever store? It looks at every access of every
+ *instruction that runs and prints, at the end, what the decoder and QEMU disagree about. Tests
+ *only; slow.
  *
  *	qemu-x86_64 -plugin accesses.so,out=FILE PROGRAM
  */
@@ -44,7 +45,8 @@ static void on_access(unsigned vcpu, uint32_t info, uint64_t address, void *arg)
 
 	(void)vcpu;
 	(void)address;
-	/* An atomic access is one of both kinds: bits 16 and 17 say so, the accessor only that it stores. */
+	/* An atomic access is one of both kinds: bits 16 and 17 say so, the accessor only that it
+	 * stores. */
 	s->loads += info >> 16 & 1;
 	s->stores += qemu_plugin_mem_is_store(info);
 }

@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * segrun: the smallest machine that the QEMU plugin can have. It makes a segment, starts a command with the plugin in
- * it, answers every bell, arms the deadlines it is told to, and prints what came as text. Tests of the engine only:
- * no PMU, no events. Contract: src/engine/segment.h.
+ * segrun: the smallest machine that the QEMU plugin can have. It makes a segment, starts a command
+ *with the plugin in it, answers every bell, arms the deadlines it is told to, and prints what came
+ *as text. Tests of the engine only: no PMU, no events. Contract: src/engine/segment.h.
  *
  *	segrun [options] PLUGIN QEMU [QEMU-OPTION...] PROGRAM [ARG...]
  *	-f count|branch|stack|data|fetch|predict   features (repeat)
  *	-l SIGNAL  next lane from 2 on (repeat)	-m lru|full    models: true LRU; timing full
- *	-s SIGNAL  next scalar (repeat)		-p INDEX:PERIOD[:bell]  a deadline (repeat), 0..7 lanes, 8.. scalars
- *	-q N       quantum			-r             print records
- *	-b         print bells			-w             drop records when a ring is full, and read none before the end
- *	-R N       ask for a bell (request) N times	-k            never answer (the machine is stuck)
- *	-o FILE    print there; the guest keeps standard output
+ *	-s SIGNAL  next scalar (repeat)		-p INDEX:PERIOD[:bell]  a deadline (repeat), 0..7
+ *lanes, 8.. scalars -q N       quantum			-r             print records -b print bells
+ *-w             drop records when a ring is full, and read none before the end -R N       ask for a
+ *bell (request) N times	-k            never answer (the machine is stuck) -o FILE    print
+ *there; the guest keeps standard output
  */
 #include <errno.h>
 #include <inttypes.h>

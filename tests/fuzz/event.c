@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * perf_event_open fed by libFuzzer: the input is a list of opens (attr bytes and arguments), each followed by the calls a
- * client can make on what was opened. Software events only: hostile attrs meet modelled hardware in the unit fuzzer.
+ * perf_event_open fed by libFuzzer: the input is a list of opens (attr bytes and arguments), each
+ * followed by the calls a client can make on what was opened. Software events only: hostile attrs
+ * meet modelled hardware in the unit fuzzer.
  */
 #include <stdlib.h>
 #include <string.h>

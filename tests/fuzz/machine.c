@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * Any bytes as a device tree: parsed, brought to life by whichever room claims it, and shown as a sysfs. Seeds: the
- * shipped machines' .dtb files. Run: fuzz_machine -max_len=16384 CORPUS.
+ * Any bytes as a device tree: parsed, brought to life by whichever room claims it, and shown as a
+ * sysfs. Seeds: the shipped machines' .dtb files. Run: fuzz_machine -max_len=16384 CORPUS.
  */
 #include <stdint.h>
 #include <stdlib.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * forker [CHILDREN [ITERATIONS]]: forks children one after the other; each calls child_work, the parent parent_work.
- * Ends with 0 when every child ended with 7.
+ * forker [CHILDREN [ITERATIONS]]: forks children one after the other; each calls child_work, the
+ * parent parent_work. Ends with 0 when every child ended with 7.
  */
 #include <sys/wait.h>
 #include <unistd.h>

@@ -6,8 +6,9 @@
 #include <stdlib.h>
 
 /*
- * A function that keeps its name and its borders: what a symbol of a report must show. Such functions are not static:
- * where a local function starts at a mapping symbol of the assembler ($xrv64...), perf 6.1 shows that name instead.
+ * A function that keeps its name and its borders: what a symbol of a report must show. Such
+ * functions are not static: where a local function starts at a mapping symbol of the assembler
+ * ($xrv64...), perf 6.1 shows that name instead.
  */
 #define NAMED __attribute__((noinline, noclone))
 

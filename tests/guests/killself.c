@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * killself [segv|term|kill|abrt]: works for a while, then ends by a signal: a store to an address that is not mapped,
- * or kill(2) of itself. The default is term. To count by hand: before() makes 100000 turns.
+ * killself [segv|term|kill|abrt]: works for a while, then ends by a signal: a store to an address
+ * that is not mapped, or kill(2) of itself. The default is term. To count by hand: before() makes
+ * 100000 turns.
  */
 #include <signal.h>
 #include <string.h>

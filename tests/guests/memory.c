@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * memory [ROUNDS [KIB]]: memory-heavy. Walks a table with a stride, then at random, then through a chain of indices.
- * To count by hand: with n = KIB * 128 words, walk() loads n words a round, scatter() loads and stores n, chase() loads n.
+ * memory [ROUNDS [KIB]]: memory-heavy. Walks a table with a stride, then at random, then through a
+ * chain of indices. To count by hand: with n = KIB * 128 words, walk() loads n words a round,
+ * scatter() loads and stores n, chase() loads n.
  */
 #include <stdint.h>
 #include <stdio.h>
@@ -72,6 +73,7 @@ int main(int argc, char **argv)
 	printf("sum %lu, chain ends at %zu\n", (unsigned long)sum, at);
 	free(next);
 	free(t);
-	/* Each round adds n, and a chain that visits every index once is back at its start after n steps. */
+	/* Each round adds n, and a chain that visits every index once is back at its start after n
+	 * steps. */
 	return sum == (uint64_t)rounds * n && at == 0 ? 0 : 1;
 }

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * realistic [ROUNDS [KIB]]: what a text service does all day, in a few hundred lines. It writes a text of KIB kibibytes
- * from a vocabulary of its own, splits it into words, counts them in a hash table, sorts the table, packs the text with
- * a sliding-window compressor, unpacks it and compares, and sums everything up. ROUNDS times, each with another text.
- * One or two seconds under plain qemu-riscv64 with the defaults. Deterministic; its result is checked by itself:
- * status 0 only if every text came back unchanged and every word was counted.
+ * realistic [ROUNDS [KIB]]: what a text service does all day, in a few hundred lines. It writes a
+ * text of KIB kibibytes from a vocabulary of its own, splits it into words, counts them in a hash
+ * table, sorts the table, packs the text with a sliding-window compressor, unpacks it and compares,
+ * and sums everything up. ROUNDS times, each with another text. One or two seconds under plain
+ * qemu-riscv64 with the defaults. Deterministic; its result is checked by itself: status 0 only if
+ * every text came back unchanged and every word was counted.
  */
 #include <stdbool.h>
 #include <stdint.h>
@@ -61,7 +62,8 @@ NAMED void make_vocabulary(struct vocabulary *v, struct random *r)
 	}
 }
 
-/* Few words are frequent and many are rare: the product of two uniform numbers bends the choice towards 0. */
+/* Few words are frequent and many are rare: the product of two uniform numbers bends the choice
+ * towards 0. */
 static inline unsigned choose_word(struct random *r)
 {
 	return random_below(r, random_below(r, VOCABULARY) + 1);
@@ -160,7 +162,8 @@ NAMED unsigned long split_words(const struct text *text, struct table *table)
 	return words;
 }
 
-/* The table in order of falling count, then of the words themselves: a heap sort, so that no libc is in the picture. */
+/* The table in order of falling count, then of the words themselves: a heap sort, so that no libc
+ * is in the picture. */
 
 NAMED int compare_entries(const struct entry *a, const struct entry *b)
 {
@@ -213,8 +216,9 @@ NAMED size_t gather_entries(struct table *t)
 }
 
 /*
- * The compressor: a window of 64 KiB, the latest positions with the same first four bytes in chains. Output: a flag byte
- * for eight items (bit set: a match), a literal is one byte, a match three: distance - 1 (16 bits), length - MATCH_MIN.
+ * The compressor: a window of 64 KiB, the latest positions with the same first four bytes in
+ * chains. Output: a flag byte for eight items (bit set: a match), a literal is one byte, a match
+ * three: distance - 1 (16 bits), length - MATCH_MIN.
  */
 
 #define WINDOW	  65536u

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * recurse [N [M]]: call-heavy. fib(N) by the definition and ackermann(2, M).
- * To count by hand: fib(n) makes 2 * fib(n + 1) - 1 calls of itself, the first included (fib(1) = fib(2) = 1).
+ * To count by hand: fib(n) makes 2 * fib(n + 1) - 1 calls of itself, the first included (fib(1) =
+ * fib(2) = 1).
  */
 #include <stdio.h>
 

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * shapes: one program that the build links in four ways (static, dynamic, dynamic PIE, and static-PIE
- * without a libc, SHAPES_BARE, as Debian's cross libc has no start file for it). Samples must fall into shape_work in
- * each of them, wherever the program was loaded. No pointer is stored in data: bare code has no one to relocate it.
+ * shapes: one program that the build links in four ways (static, dynamic, dynamic PIE, and
+ * static-PIE without a libc, SHAPES_BARE, as Debian's cross libc has no start file for it). Samples
+ * must fall into shape_work in each of them, wherever the program was loaded. No pointer is stored
+ * in data: bare code has no one to relocate it.
  */
 #define NAMED __attribute__((noinline, noclone))
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * threads4 [ITERATIONS]: four threads with equal work, which share nothing and call nothing.
- * To count by hand: work() executes the same instructions in each thread; the disassembly gives head, body, tail.
+ * To count by hand: work() executes the same instructions in each thread; the disassembly gives
+ * head, body, tail.
  */
 #include <pthread.h>
 #include <stdint.h>

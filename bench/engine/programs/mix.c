@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* mix [ROUNDS]: qsort, an open-addressing hash, a matrix product, a shuffled linked list, a scan of text. */
+/* mix [ROUNDS]: qsort, an open-addressing hash, a matrix product, a shuffled linked list, a scan of
+ * text. */
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* prime [N [FIB]]: a sieve of Eratosthenes up to N and a naive Fibonacci of FIB: long loops, deep calls, no library. */
+/* prime [N [FIB]]: a sieve of Eratosthenes up to N and a naive Fibonacci of FIB: long loops, deep
+ * calls, no library. */
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * How a vCPU waits for the machine, and the interrupt ring by which it usually does not have to. Engine sheet 11.2.
+ * How a vCPU waits for the machine, and the interrupt ring by which it usually does not have to.
+ * Engine sheet 11.2.
  *
- * Every wait is bounded: a vCPU that is stuck in a callback blocks exit_group and default signals of its process.
+ * Every wait is bounded: a vCPU that is stuck in a callback blocks exit_group and default signals
+ * of its process.
  */
 #include <errno.h>
 #include <linux/futex.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Records of translated blocks: their sums, the arena they lie in, and the walk that finds the instruction at which a
- * signal reached a value. Engine sheet 6.1-6.5.
+ * Records of translated blocks: their sums, the arena they lie in, and the walk that finds the
+ * instruction at which a signal reached a value. Engine sheet 6.1-6.5.
  */
 #include "block.h"
 

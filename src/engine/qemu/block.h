@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What a translated block adds to the signals, and where in it each one moves. Engine sheet 6.1, 6.2, 6.5.
+ * What a translated block adds to the signals, and where in it each one moves. Engine
+ * sheet 6.1, 6.2, 6.5.
  *
- * Pure: no QEMU, no shared memory. The values live elsewhere (fold.c); this file knows the sums and the order.
+ * Pure: no QEMU, no shared memory. The values live elsewhere (fold.c); this file knows the sums and
+ * the order.
  */
 #ifndef QUIPU_ENGINE_BLOCK_H
 #define QUIPU_ENGINE_BLOCK_H
@@ -20,7 +22,8 @@
 
 typedef uint16_t lanes_t __attribute__((vector_size(16)));
 
-/* What one instruction of each class, with its accesses, adds to each signal; made once from the segment's header. */
+/* What one instruction of each class, with its accesses, adds to each signal; made once from the
+ * segment's header. */
 struct rates {
 	lanes_t lane[INSN_BYTES]; /* by class byte */
 	uint16_t scalar[INSN_BYTES][SEG_SCALARS];
@@ -40,19 +43,21 @@ struct block {
 	uint64_t pc;
 	uint64_t fall;	 /* the next instruction in memory */
 	uint64_t target; /* of a direct transfer; else as fall */
-	uint64_t
-		cti; /* the instruction that decides where control goes: the last but for a delay slot */
+	uint64_t cti;  /* the instruction that decides where control goes: the last but for a delay
+			  slot */
 	uint8_t flow;  /* enum flow */
 	uint8_t moves; /* 1: the last instruction can transfer control */
-	uint8_t any; /* 1: every successor is legal; 0 for an indirect one with a slot, which may be restarted */
+	uint8_t any; /* 1: every successor is legal; 0 for an indirect one with a slot, which may be
+			restarted */
 	uint8_t entry; /* 1: known to be the start of a function */
 	uint16_t n;
-	uint8_t again; /* FLOW_REP: what a repetition accesses, as lane_again has it */
-	uint8_t apart; /* enum delay of a transfer whose slot is no part of the block; else DELAY_NONE */
+	uint8_t again;	/* FLOW_REP: what a repetition accesses, as lane_again has it */
+	uint8_t apart;	/* enum delay of a transfer whose slot is no part of the block; else
+			   DELAY_NONE */
 	uint64_t stamp; /* models.stamp when its lines were all the last ones fetched (models.h) */
 	uint64_t last;	/* address of its last byte */
-	uint64_t
-		goes; /* target, of a transfer apart too (whose own target is fall: its slot comes first) */
+	uint64_t goes;	/* target, of a transfer apart too (whose own target is fall: its slot comes
+			   first) */
 	struct block *next; /* in its hash chain */
 	uint64_t hash;
 	uint16_t scalar[SEG_SCALARS];
@@ -69,7 +74,8 @@ static inline const uint8_t *block_classes(const struct block *b)
 	return (const uint8_t *)(block_offsets(b) + b->n);
 }
 
-/* block_restarts - may instruction @i trap and be begun again? block_accesses - does it access memory? */
+/* block_restarts - may instruction @i trap and be begun again? block_accesses - does it access
+ * memory? */
 static inline bool block_restarts(const struct block *b, unsigned i)
 {
 	return block_classes(b)[i] & INSN_RESTARTS;
@@ -111,8 +117,8 @@ struct insn {
 void rates_init(struct rates *, const struct seg_header *);
 
 /*
- * All blocks of a process. Equal blocks (same place, same bytes) are one record, so that code which is rewritten or
- * flushed and translated again does not grow the store. Callers serialise.
+ * All blocks of a process. Equal blocks (same place, same bytes) are one record, so that code which
+ * is rewritten or flushed and translated again does not grow the store. Callers serialise.
  */
 struct block_store {
 	struct block **bucket;
@@ -123,7 +129,8 @@ struct block_store {
 
 int block_store_init(struct block_store *);
 /*
- * block_intern - the block of @n instructions (1..BLOCK_MAX_INSNS) whose bytes hash to @hash. NULL: no memory.
+ * block_intern - the block of @n instructions (1..BLOCK_MAX_INSNS) whose bytes hash to @hash. NULL:
+ * no memory.
  */
 const struct block *block_intern(struct block_store *, const struct rates *, const struct insn *,
 				 unsigned n, uint64_t hash);
@@ -133,8 +140,10 @@ void block_store_clear(struct block_store *);
 uint64_t block_hash(uint64_t hash, const uint8_t *bytes, unsigned len);
 
 /*
- * What one entry into a block did: the branch that ended the previous block had its outcome, then the instructions of
- * @block from @skip on were counted (the first @skip had been counted already when an aborted block was entered).
+ * What one entry into a block did: the branch that ended the previous block had its outcome, then
+ * the instructions of
+ * @block from @skip on were counted (the first @skip had been counted already when an aborted block
+ * was entered).
  */
 struct step {
 	const struct block *prev;  /* its last instruction was resolved; NULL: none */
@@ -149,9 +158,10 @@ struct step {
 void step_sum(const struct rates *, const struct step *, int64_t sum[INDEXES]);
 
 /*
- * step_walk - go through @s instruction by instruction. @now holds the values before it and is brought forward;
- * whenever a value has reached its @nearest, @reached is called with the instruction's pc (@of_prev: it is the branch
- * that ended the previous block). @reached may change @nearest; it is called at most once for an instruction.
+ * step_walk - go through @s instruction by instruction. @now holds the values before it and is
+ * brought forward; whenever a value has reached its @nearest, @reached is called with the
+ * instruction's pc (@of_prev: it is the branch that ended the previous block). @reached may change
+ * @nearest; it is called at most once for an instruction.
  */
 void step_walk(const struct rates *, const struct step *, int64_t now[INDEXES],
 	       const int64_t *nearest, void (*reached)(void *arg, uint64_t pc, bool of_prev),

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What an instruction is, from its bytes: its class (quipu/signal.h) and how it moves control. Done once for each
- * translated instruction. Pure: no QEMU, no state. An instruction set is one row of the table in isa.c.
+ * What an instruction is, from its bytes: its class (quipu/signal.h) and how it moves control. Done
+ * once for each translated instruction. Pure: no QEMU, no state. An instruction set is one row of
+ * the table in isa.c.
  */
 #ifndef QUIPU_ENGINE_DECODE_H
 #define QUIPU_ENGINE_DECODE_H
@@ -11,7 +12,8 @@
 #include <quipu/signal.h>
 
 /*
- * How the last instruction of a block leaves it. The order is used: kinds from FLOW_CALL on concern the call stack.
+ * How the last instruction of a block leaves it. The order is used: kinds from FLOW_CALL on concern
+ * the call stack.
  */
 enum flow {
 	FLOW_NONE = 0, /* falls through (or traps) */
@@ -23,15 +25,18 @@ enum flow {
 	FLOW_CALL,     /* direct, linking */
 	FLOW_ICALL,    /* indirect, linking */
 	FLOW_RET,
-	FLOW_COROUTINE, /* returns through one link register and links in the other: pop, then push */
+	FLOW_COROUTINE, /* returns through one link register and links in the other: pop, then push
+			 */
 	FLOW_CRET,	/* conditional return (ppc64le) */
 };
 
-/* Beside the class, for instructions that compute and access memory at once: in the class byte of a block's record. */
+/* Beside the class, for instructions that compute and access memory at once: in the class byte of a
+ * block's record. */
 #define INSN_LOAD     0x20u
 #define INSN_STORE    0x40u
 #define INSN_BYTES    128u /* values of them */
-/* In the class byte too: a trap of the register window may end it before it has done anything (sparc64). */
+/* In the class byte too: a trap of the register window may end it before it has done anything
+ * (sparc64). */
 #define INSN_RESTARTS 0x80u
 _Static_assert(QUIPU_INSN_CLASSES <= INSN_LOAD, "class and accesses share a byte");
 
@@ -88,10 +93,9 @@ struct call_row {
 
 /* What an instruction set asks of the engine. */
 enum isa_trait {
-	ISA_TRACK = 1u << 0, /* the block before is always kept (FLOW_REP) */
-	ISA_BRANCH =
-		1u
-		<< 1, /* blocks that are left half-way are ordinary: their successors are always looked at */
+	ISA_TRACK = 1u << 0,  /* the block before is always kept (FLOW_REP) */
+	ISA_BRANCH = 1u << 1, /* blocks that are left half-way are ordinary: their successors are
+				 always looked at */
 	ISA_PHANTOM =
 		1u << 2, /* the last instruction of a block may not be in it (engine sheet 5.4) */
 	ISA_BIG_ENDIAN = 1u << 3,
@@ -114,13 +118,15 @@ const struct isa *isa_find(const char *target_name);
 const struct isa *isa_by_elf(uint16_t elf_machine);
 enum call isa_call(const struct isa *, int64_t nr);
 
-/* decode_riscv64 - RV64GC, V and the ratified bit and cache-block extensions; every other encoding is an ALU class. */
+/* decode_riscv64 - RV64GC, V and the ratified bit and cache-block extensions; every other encoding
+ * is an ALU class. */
 void decode_riscv64(const uint8_t *bytes, unsigned len, uint64_t pc, struct decoded *);
 /* decode_ppc64le - Power ISA 3.0; prefixed instructions by length, and as loads or stores. */
 void decode_ppc64le(const uint8_t *bytes, unsigned len, uint64_t pc, struct decoded *);
 /* decode_sparc64 - SPARC V9 in memory order (big-endian). */
 void decode_sparc64(const uint8_t *bytes, unsigned len, uint64_t pc, struct decoded *);
-/* decode_x86_64 - 64-bit mode; VEX, and the lengths of EVEX. @len bytes are there, of which it may use up to 15. */
+/* decode_x86_64 - 64-bit mode; VEX, and the lengths of EVEX. @len bytes are there, of which it may
+ * use up to 15. */
 void decode_x86_64(const uint8_t *bytes, unsigned len, uint64_t pc, struct decoded *);
 
 #endif

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * POWER instructions of a little-endian guest: class and flow. Power ISA 3.0B: book I chapter 2 (branches), chapters 3
- * to 7 (fixed point, floating point, vector, VSX); the prefixed ones of 3.1 have a length and, where it is a load or a
- * store, a class. Appendix D of the document maps the opcodes.
+ * POWER instructions of a little-endian guest: class and flow. Power ISA 3.0B: book I chapter 2
+ * (branches), chapters 3 to 7 (fixed point, floating point, vector, VSX); the prefixed ones of 3.1
+ * have a length and, where it is a load or a store, a class. Appendix D of the document maps the
+ * opcodes.
  *
- * It does not check that an encoding is legal. Conditional traps (tw, td and so on) are plain instructions: they leave
- * their block only when they trap.
+ * It does not check that an encoding is legal. Conditional traps (tw, td and so on) are plain
+ * instructions: they leave their block only when they trap.
  */
 #include "decode.h"
 
@@ -67,7 +68,8 @@ static const struct {
 	{614, QUIPU_INSN_AMO},
 	{710, QUIPU_INSN_AMO},
 	{742, QUIPU_INSN_AMO},
-	/* lwzx, lwzux, lbzx, lbzux, lhzx, lhzux, lhax, lhaux, lwax, lwaux, ldx, ldux, byte-reversed, strings */
+	/* lwzx, lwzux, lbzx, lbzux, lhzx, lhzux, lhax, lhaux, lwax, lwaux, ldx, ldux,
+	   byte-reversed, strings */
 	{23, LOAD},
 	{55, LOAD},
 	{87, LOAD},

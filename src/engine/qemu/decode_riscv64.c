@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * riscv64 instructions: class and flow. The RISC-V Instruction Set Manual, volume I (20191213 and the ratified
- * extensions B, V, Zicbo*, Zcb): chapter 24 "RV32/64G Instruction Set Listings" for the major opcodes, chapter 16 for
- * the compressed ones, chapter 2.5.1 for the return-address hints of JAL and JALR.
+ * riscv64 instructions: class and flow. The RISC-V Instruction Set Manual, volume I (20191213 and
+ * the ratified extensions B, V, Zicbo*, Zcb): chapter 24 "RV32/64G Instruction Set Listings" for
+ * the major opcodes, chapter 16 for the compressed ones, chapter 2.5.1 for the return-address hints
+ * of JAL and JALR.
  *
- * It does not check that an encoding is legal: an illegal one raises a trap in QEMU and its class never matters, but
- * for the all-zero halfword, which is defined to be illegal and is called a trap.
+ * It does not check that an encoding is legal: an illegal one raises a trap in QEMU and its class
+ * never matters, but for the all-zero halfword, which is defined to be illegal and is called a
+ * trap.
  */
 #include "decode.h"
 
@@ -81,7 +83,8 @@ static const uint8_t compressed[3][8] = {
 	 QUIPU_INSN_STORE, QUIPU_INSN_STORE},
 };
 
-/* By bits 31..27 of OP-FP; all others are comparisons, moves and conversions (0 here: see op_fp()). */
+/* By bits 31..27 of OP-FP; all others are comparisons, moves and conversions (0 here: see op_fp()).
+ */
 static const uint8_t op_fp_arithmetic[32] = {
 	[0x00] = QUIPU_INSN_FADD, [0x01] = QUIPU_INSN_FADD, [0x02] = QUIPU_INSN_FMUL,
 	[0x03] = QUIPU_INSN_FDIV, [0x0b] = QUIPU_INSN_FDIV,

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * SPARC V9 instructions: class, flow and delay. The SPARC Architecture Manual, version 9: appendix A for the
- * instructions, appendix E for the opcode maps; VIS and the multiply-adds of later processors by their opcode only.
+ * SPARC V9 instructions: class, flow and delay. The SPARC Architecture Manual, version 9: appendix
+ * A for the instructions, appendix E for the opcode maps; VIS and the multiply-adds of later
+ * processors by their opcode only.
  *
  * Memory order is big-endian. It does not check that an encoding is legal.
  */
@@ -70,8 +71,8 @@ static void branch(struct decoded *d, uint32_t w, uint64_t pc, uint64_t target, 
 	else if (annul)
 		flow(d, QUIPU_INSN_JUMP, FLOW_JUMP, DELAY_NEVER, pc + 8);
 	else
-		d->class =
-			QUIPU_INSN_JUMP; /* never taken, and its slot is the next instruction like any other */
+		d->class = QUIPU_INSN_JUMP; /* never taken, and its slot is the next instruction
+					       like any other */
 }
 
 static void op_0(struct decoded *d, uint32_t w, uint64_t pc)

@@ -1,14 +1,17 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * x86-64 instructions: class, flow, length, and whether they load or store. Intel 64 and IA-32 Architectures Software
- * Developer's Manual, volume 2: chapter 2 for prefixes, ModRM, VEX and EVEX; appendix A for the opcode maps.
+ * x86-64 instructions: class, flow, length, and whether they load or store. Intel 64 and IA-32
+ * Architectures Software Developer's Manual, volume 2: chapter 2 for prefixes, ModRM, VEX and EVEX;
+ * appendix A for the opcode maps.
  *
- * An instruction of this set may compute, load and store at once, so its class (quipu/signal.h) says what it computes
- * and INSN_LOAD, INSN_STORE beside it what it does to memory: at most one of each for an instruction, as Intel's own
- * events of retired loads and stores have it. A repeated string instruction is one instruction; its accesses and cycles
- * come once for each iteration (engine sheet 7.3, REP).
+ * An instruction of this set may compute, load and store at once, so its class (quipu/signal.h)
+ * says what it computes and INSN_LOAD, INSN_STORE beside it what it does to memory: at most one of
+ * each for an instruction, as Intel's own events of retired loads and stores have it. A repeated
+ * string instruction is one instruction; its accesses and cycles come once for each iteration
+ * (engine sheet 7.3, REP).
  *
- * It does not check that an encoding is legal, and of EVEX it knows the length and whether memory is read.
+ * It does not check that an encoding is legal, and of EVEX it knows the length and whether memory
+ * is read.
  */
 #include "decode.h"
 
@@ -360,8 +363,9 @@ static void group(const struct x86 *x, struct decoded *d, unsigned *access)
 }
 
 /*
- * It moves as long as its count is not 0, so the entry that finds 0 accesses nothing: accesses are those of the
- * repetitions. A search (cmps, scas) mostly ends by what it finds, and then every entry has had its access.
+ * It moves as long as its count is not 0, so the entry that finds 0 accesses nothing: accesses are
+ * those of the repetitions. A search (cmps, scas) mostly ends by what it finds, and then every
+ * entry has had its access.
  */
 static void repeated(const struct x86 *x, struct decoded *d, unsigned *access)
 {

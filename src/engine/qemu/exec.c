@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * execve of the guest, followed: QEMU would hand the process to the host's kernel, which runs the new program natively
- * or not at all. Instead this process execs QEMU again, for the instruction set of the new program, with the plugin.
- * Engine sheet 10.3.
+ * execve of the guest, followed: QEMU would hand the process to the host's kernel, which runs the
+ * new program natively or not at all. Instead this process execs QEMU again, for the instruction
+ * set of the new program, with the plugin. Engine sheet 10.3.
  *
- * The machine learns of it when the new image's first block begins: a process of the same pid. If the host refuses,
- * nothing has happened, and QEMU makes the call as it would have.
+ * The machine learns of it when the new image's first block begins: a process of the same pid. If
+ * the host refuses, nothing has happened, and QEMU makes the call as it would have.
  */
 #include <elf.h>
 #include <fcntl.h>
@@ -214,8 +214,8 @@ static void plugin_spec(char *spec, size_t len)
 }
 
 /*
- * The guest's own words to its loader (LD_PRELOAD, LD_TRACE_LOADED_OBJECTS ...) are not for QEMU's: they go by -E, whose
- * argument is cut at commas, so one with a comma stays where it is.
+ * The guest's own words to its loader (LD_PRELOAD, LD_TRACE_LOADED_OBJECTS ...) are not for QEMU's:
+ * they go by -E, whose argument is cut at commas, so one with a comma stays where it is.
  */
 static unsigned loader_words(struct command *env, const char *ours[], unsigned most)
 {
@@ -277,8 +277,8 @@ static bool follow_file(char *path, struct command *c, struct command *env, stru
 		struct file f;
 
 		if (!look_at(path, &f))
-			return depth !=
-			       0; /* what the host does about it is right, or a script without interpreter */
+			return depth != 0; /* what the host does about it is right, or a script
+					      without interpreter */
 		if (f.image == IMAGE_ELF && !f.isa)
 			return false;
 		if (f.image == IMAGE_ELF) {

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The fold: what a vCPU does when a lane reached its next deadline or the quantum. It brings the 64-bit values up to
- * date, finds the instruction at which each deadline was reached, writes the interrupt record, reloads or rings, and
- * sets the lanes up for the next stretch. Engine sheet 6.2, 6.4; doc/architecture.md "Where an overflow is handled".
+ * The fold: what a vCPU does when a lane reached its next deadline or the quantum. It brings the
+ * 64-bit values up to date, finds the instruction at which each deadline was reached, writes the
+ * interrupt record, reloads or rings, and sets the lanes up for the next stretch. Engine
+ * sheet 6.2, 6.4; doc/architecture.md "Where an overflow is handled".
  *
  * Bells and rings only while seq is even: a reader would spin for the whole wait.
  */
@@ -164,7 +165,8 @@ static bool is_local(const struct seg_deadline *d)
 	return engine.head->local && d->overflow < NLOCAL && local_overflow[d->overflow];
 }
 
-/* The clock of the vCPU's CPU, as the machine will show it at this instruction: frequency events steer by it. */
+/* The clock of the vCPU's CPU, as the machine will show it at this instruction: frequency events
+ * steer by it. */
 static uint64_t clock_now(const struct event *e)
 {
 	uint64_t cycles = e->v->clock_cycles + (uint64_t)e->now[SEG_LANE_CYCLES];
@@ -211,7 +213,8 @@ static unsigned chain_of(const struct seg_vcpu *v, bool of_prev, uint64_t *chain
 	return stack_chain(vcpu_frames(v), top, chain, max);
 }
 
-/* Newest first: from, to, flags (struct perf_branch_entry; whether it was predicted is not told). */
+/* Newest first: from, to, flags (struct perf_branch_entry; whether it was predicted is not told).
+ */
 static unsigned branches_of(const struct vcpu *p, uint64_t *out)
 {
 	unsigned n = p->nbranches < BRANCHES ? (unsigned)p->nbranches : BRANCHES;
@@ -267,7 +270,8 @@ static void write_record(struct event *e, const struct reached *r, uint64_t pc, 
 	ring_commit(e->v, size);
 }
 
-/* What the machine left as it was would be reached again at once, for ever: nobody serves it any more. */
+/* What the machine left as it was would be reached again at once, for ever: nobody serves it any
+ * more. */
 static void drop_unserved(const struct event *e, const struct reached *r)
 {
 	for (uint64_t m = r->bell; m; m &= m - 1) {
@@ -287,8 +291,9 @@ static void serve(void *arg, uint64_t pc, bool of_prev)
 
 	for (;;) {
 		/*
-		 * Room first: a ring that is full waits for the machine, which writes the deadlines as it knows them,
-		 * so none may have been moved on for a record that is not in the ring yet.
+		 * Room first: a ring that is full waits for the machine, which writes the deadlines
+		 * as it knows them, so none may have been moved on for a record that is not in the
+		 * ring yet.
 		 */
 		if (ring_room(e->v, sizeof(struct seg_interrupt) + sizeof(uint64_t) * MOST_WORDS))
 			after_bell(e->v, e->p);
@@ -373,14 +378,15 @@ void fold_step(struct seg_vcpu *v, const struct step *s)
 		values_before(v, s, e.now);
 		step_walk(&engine.rates, s, e.now, v->nearest, serve, &e);
 	}
-	/* After the walk: what the machine sees now are the values at the block's end, and counts only grow. */
+	/* After the walk: what the machine sees now are the values at the block's end, and counts
+	 * only grow. */
 	serve_request(v, p, s->block->cti);
 	set_up(v);
 }
 
 /*
- * What the block's other instructions count was added when it was entered, and looked at then. Only the cycles can be
- * reached by an instruction behind the one that lost some.
+ * What the block's other instructions count was added when it was entered, and looked at then. Only
+ * the cycles can be reached by an instruction behind the one that lost some.
  */
 void fold_access(struct seg_vcpu *v, const struct block *t, unsigned index, uint64_t addr)
 {

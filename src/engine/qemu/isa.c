@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The instruction sets that the engine knows, each with the system calls that it must notice (Linux's numbers:
- * asm-generic/unistd.h for riscv64, the syscall tables of arch/x86, powerpc and sparc for the others).
+ * The instruction sets that the engine knows, each with the system calls that it must notice
+ * (Linux's numbers: asm-generic/unistd.h for riscv64, the syscall tables of arch/x86, powerpc and
+ * sparc for the others).
  */
 #include "decode.h"
 

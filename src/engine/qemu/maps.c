@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What is mapped where in the guest, told to the machine as records: the program and its interpreter at start, then
- * whatever the guest maps to be executed. Engine sheet 10.7.
+ * What is mapped where in the guest, told to the machine as records: the program and its
+ * interpreter at start, then whatever the guest maps to be executed. Engine sheet 10.7.
  *
- * Addresses in records are the guest's. In the host's map guest code is not executable, so the host's x bits say
- * nothing; flags come from the ELF headers and from the calls.
+ * Addresses in records are the guest's. In the host's map guest code is not executable, so the
+ * host's x bits say nothing; flags come from the ELF headers and from the calls.
  */
 #include <elf.h>
 #include <fcntl.h>
@@ -151,7 +151,8 @@ struct map_line {
 	char path[SEG_PATH];
 };
 
-/* Calls @look for each line until it returns true. No stdio: its buffer would be the guest's heap's neighbour. */
+/* Calls @look for each line until it returns true. No stdio: its buffer would be the guest's heap's
+ * neighbour. */
 static bool each_map_line(bool (*look)(const struct map_line *, void *), void *arg)
 {
 	char buf[4096 + SEG_PATH];

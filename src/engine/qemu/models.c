@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The models in the plugin (models.h): what becomes of an access that the filters do not know. Engine sheet 7.2, 9.1.
+ * The models in the plugin (models.h): what becomes of an access that the filters do not know.
+ * Engine sheet 7.2, 9.1.
  *
- * A miss belongs to the instruction that accesses, or that is fetched: the counts are brought forward here, in the middle
- * of its block, and fold_access finds what they reach.
+ * A miss belongs to the instruction that accesses, or that is fetched: the counts are brought
+ * forward here, in the middle of its block, and fold_access finds what they reach.
  */
 #include <stddef.h>
 #include <stdio.h>
@@ -35,7 +36,8 @@ static struct {
 
 static bool threaded;
 
-/* How QEMU describes an access, read in place: its own functions for it cost a call each (sheet 3.1, trap 7). */
+/* How QEMU describes an access, read in place: its own functions for it cost a call each
+ * (sheet 3.1, trap 7). */
 #define ACCESS_SIZE(info)  ((info) >> 4 & 7)
 #define ACCESS_STORE(info) ((info) >> 17 & 1)
 static bool ask_qemu; /* this QEMU describes it otherwise */
@@ -100,7 +102,8 @@ int models_open(void)
 	return 0;
 }
 
-/* From the second thread on the sets of a shared cache are locked. The only one that runs is here, in a system call. */
+/* From the second thread on the sets of a shared cache are locked. The only one that runs is here,
+ * in a system call. */
 static void begin_threads(void)
 {
 	if (threaded)
@@ -138,7 +141,8 @@ void models_forget(struct seg_vcpu *v)
 	memset(s->seen, 0, sizeof(s->seen));
 }
 
-/* The cache of level 3 of the CPU that @v stands on. Two threads may both make it; one of them wins. */
+/* The cache of level 3 of the CPU that @v stands on. Two threads may both make it; one of them
+ * wins. */
 static struct model_cache *level3(const struct seg_vcpu *v)
 {
 	unsigned group = v->cpu / engine.model.l3_cpus % LAST_LEVELS;
@@ -166,7 +170,8 @@ static struct model_cache *level3(const struct seg_vcpu *v)
 
 /* ---- counts that moved ---- */
 
-/* Brings the signals up to date; true when one reached its deadline, or the cycles their lane's end. */
+/* Brings the signals up to date; true when one reached its deadline, or the cycles their lane's
+ * end. */
 static bool settle(struct seg_vcpu *v, struct models *s, unsigned lost)
 {
 	typedef uint64_t words __attribute__((vector_size(16)));
@@ -247,8 +252,10 @@ static __attribute__((noinline)) void access_missed(unsigned vcpu, uint32_t info
 	fold_access(v, t, (unsigned)(uintptr_t)udata, va);
 }
 
-#define STORE_OFFSET (sizeof(uint64_t) * MODEL_LINES) /* of line[1]; bit 17 of info shifted by 8 */
-#define PAGE_OFFSET  offsetof(struct model_memory, page)
+#define STORE_OFFSET                                                                               \
+	(sizeof(uint64_t) * MODEL_LINES) /* of line[1]; bit 17 of info shifted by 8                \
+					  */
+#define PAGE_OFFSET offsetof(struct model_memory, page)
 _Static_assert(STORE_OFFSET == 1u << (17 - 8) && SEG_VCPUS == 256, "the offsets above");
 
 /* Line and page size as constants where they are the usual ones. */
@@ -259,7 +266,8 @@ static inline __attribute__((always_inline)) void accessed(unsigned vcpu, uint32
 {
 	/* A table: a shift by a variable costs more. */
 	static const uint8_t more[8] = {0, 1, 3, 7, 15, 31, 63, 127};
-	/* Offsets in bytes, so that no multiplication by eight is left: line[store] and page of the filters. */
+	/* Offsets in bytes, so that no multiplication by eight is left: line[store] and page of the
+	 * filters. */
 	const char *m = (const char *)engine_models + ((uint64_t)(uint8_t)vcpu * MODELS_STRIDE);
 	uint64_t line = *(const uint64_t *)(m + (info >> 8 & STORE_OFFSET) +
 					    (va >> (line_shift - 3) & 8 * lines));

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The models in the plugin: each vCPU's caches and predictor, and the access callback. Engine sheet 7.2, 9.1.
+ * The models in the plugin: each vCPU's caches and predictor, and the access callback. Engine
+ * sheet 7.2, 9.1.
  *
- * The callbacks look into the filters (model/memory.h) by themselves; only what is not there is out of line.
+ * The callbacks look into the filters (model/memory.h) by themselves; only what is not there is out
+ * of line.
  */
 #ifndef QUIPU_ENGINE_MODELS_H
 #define QUIPU_ENGINE_MODELS_H
@@ -15,8 +17,8 @@
 
 struct models {
 	_Alignas(MODELS_STRIDE) struct model_memory memory;
-	_Alignas(64) uint64_t
-		stamp; /* changes with the filters of the instruction side; never that of another vCPU */
+	_Alignas(64) uint64_t stamp; /* changes with the filters of the instruction side; never that
+					of another vCPU */
 	struct model_predictor predict;
 	uint64_t seen[MODEL_COUNTS]; /* of memory.count, what the signals have */
 	void *bytes;		     /* of the caches */
@@ -44,8 +46,8 @@ void models_forget(struct seg_vcpu *);
 void models_fetch(struct seg_vcpu *, const struct block *t);
 
 /*
- * models_fetched - fetching the lines of @t changes nothing: they were the last ones of their sets, and no filter has
- * changed since.
+ * models_fetched - fetching the lines of @t changes nothing: they were the last ones of their sets,
+ * and no filter has changed since.
  */
 static inline bool models_fetched(const struct seg_vcpu *v, const struct block *t)
 {
@@ -57,8 +59,8 @@ struct qemu_plugin_insn;
 void models_translate(struct qemu_plugin_insn *, unsigned index, uint8_t class);
 
 /*
- * models_predict - the transfer that ended @p went to @t; the predictor learns. Returns what was mispredicted, enum
- * model_miss. Only for a legal successor.
+ * models_predict - the transfer that ended @p went to @t; the predictor learns. Returns what was
+ * mispredicted, enum model_miss. Only for a legal successor.
  */
 unsigned models_predict(struct seg_vcpu *, const struct block *t, const struct block *p);
 

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The QEMU plugin: install, translation, and the block callbacks. Engine sheet 3, 6.3, 7; map of the files in plugin.h.
+ * The QEMU plugin: install, translation, and the block callbacks. Engine sheet 3, 6.3, 7; map of
+ * the files in plugin.h.
  *
- * A block callback runs every few nanoseconds. It adds the block's lanes to the vCPU's with one vector addition and
- * looks at the top bits; everything else is out of line and reached by a tail call, so that the fast path saves no
- * registers. There is one callback for each set of features, chosen when a block is translated.
+ * A block callback runs every few nanoseconds. It adds the block's lanes to the vCPU's with one
+ * vector addition and looks at the top bits; everything else is out of line and reached by a tail
+ * call, so that the fast path saves no registers. There is one callback for each set of features,
+ * chosen when a block is translated.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -26,7 +28,8 @@ const struct block block_none = {.any = 1};
 /* What the outcome of a branch adds, by what was mispredicted and whether it was taken. */
 static lanes_t outcome_lanes[MODEL_MISSES][2];
 
-/* One binary for both versions of the interface: the program that loads us is looked at before it looks at us. */
+/* One binary for both versions of the interface: the program that loads us is looked at before it
+ * looks at us. */
 __attribute__((constructor)) static void choose_version(void)
 {
 	if (qemu_plugin_scoreboard_new)
@@ -102,8 +105,8 @@ static inline void add_outcome_scalars(struct seg_vcpu *v, bool taken, unsigned 
 }
 
 /*
- * t was not a legal successor of p, or p resumes what a signal interrupted: an aborted block, a signal, its end.
- * Engine sheet 7.3.
+ * t was not a legal successor of p, or p resumes what a signal interrupted: an aborted block, a
+ * signal, its end. Engine sheet 7.3.
  */
 COLD static void odd_successor(struct seg_vcpu *v, const struct block *t, const struct block *p);
 /* Adds a step that is not a whole block, or not a simple one; folds. */
@@ -203,8 +206,8 @@ COLD static void follow_slowly(struct seg_vcpu *v, const struct block *t, const 
 }
 
 /*
- * p ended in a call or a return. A function of its own, reached by a tail call, because the fast path would otherwise
- * save the registers that this needs.
+ * p ended in a call or a return. A function of its own, reached by a tail call, because the fast
+ * path would otherwise save the registers that this needs.
  */
 static inline __attribute__((always_inline)) void call_or_return(struct seg_vcpu *v,
 								 const struct block *t,
@@ -233,8 +236,9 @@ static inline __attribute__((always_inline)) void call_or_return(struct seg_vcpu
 }
 
 /*
- * p ended in a transfer that the predictor or the call stack knows more of than whether it was taken. A function of its
- * own, reached by a tail call, because the fast path would otherwise save the registers that this needs.
+ * p ended in a transfer that the predictor or the call stack knows more of than whether it was
+ * taken. A function of its own, reached by a tail call, because the fast path would otherwise save
+ * the registers that this needs.
  */
 static inline __attribute__((always_inline)) void
 transfer(struct seg_vcpu *v, const struct block *t, const struct block *p, unsigned set)
@@ -334,7 +338,8 @@ static void on_nothing(unsigned vcpu, void *udata)
 
 /* ---- odd successors ---- */
 
-/* p was aborted before its instruction at t->pc was complete. What it had added from there on is t's to add. */
+/* p was aborted before its instruction at t->pc was complete. What it had added from there on is
+ * t's to add. */
 static int replay_index(const struct block *p, const struct block *t)
 {
 	int i = block_index(p, t->pc);
@@ -385,14 +390,15 @@ static const struct block *signal_ends(struct seg_vcpu *v, struct vcpu *s)
 }
 
 /*
- * Where in p a signal came that ended at t: -1 after its end. A loop or a return to p's own start looks like a fault of
- * its first instruction; it is taken for the former.
+ * Where in p a signal came that ended at t: -1 after its end. A loop or a return to p's own start
+ * looks like a fault of its first instruction; it is taken for the former.
  */
 static int interrupted_index(const struct block *p, const struct block *t)
 {
 	int i = block_index(p, t->pc);
 
-	/* A fault is one of an access; a return to its own block's first instruction is rare unless the stack says so. */
+	/* A fault is one of an access; a return to its own block's first instruction is rare unless
+	 * the stack says so. */
 	if (block_indirect(p))
 		return i > 0 || (i == 0 && block_accesses(p, 0)) ? i : -1;
 	if (block_successor(p, t->pc) || (p->flow == FLOW_SYSCALL && t->pc == p->cti))
@@ -430,7 +436,8 @@ COLD static void add_step(struct seg_vcpu *v, const struct step *s)
 		models_fetch(v, s->block);
 }
 
-/* The transfer that ended p went to t, where a step begins that is not a whole block or not a simple one. */
+/* The transfer that ended p went to t, where a step begins that is not a whole block or not a
+ * simple one. */
 static void resolve(struct seg_vcpu *v, const struct block *t, const struct block *p,
 		    struct step *step)
 {
@@ -462,9 +469,9 @@ COLD static void resume(struct seg_vcpu *v, const struct block *t)
 }
 
 /*
- * Transfers with a delay slot. Engine sheet 7.3: a slot that is no part of its transfer's block comes as a block of one
- * instruction, and so does one that was restarted after a window trap; where the transfer goes is seen behind it. True:
- * all is told by that, and in @step.
+ * Transfers with a delay slot. Engine sheet 7.3: a slot that is no part of its transfer's block
+ * comes as a block of one instruction, and so does one that was restarted after a window trap;
+ * where the transfer goes is seen behind it. True: all is told by that, and in @step.
  */
 static bool delayed(struct seg_vcpu *v, struct vcpu *s, const struct block *t,
 		    const struct block *p, struct step *step)
@@ -492,7 +499,8 @@ static bool delayed(struct seg_vcpu *v, struct vcpu *s, const struct block *t,
 			resolve(v, t, from, step);
 		return true;
 	}
-	/* A window trap restarts what moves the window; else control went there, if only to its own block. */
+	/* A window trap restarts what moves the window; else control went there, if only to its own
+	 * block. */
 	if (block_indirect(p) && (index < 0 || !block_restarts(p, (unsigned)index))) {
 		resolve(v, t, p, step);
 		return true;
@@ -524,8 +532,8 @@ COLD static void odd_successor(struct seg_vcpu *v, const struct block *t, const 
 }
 
 /*
- * The first block of a signal handler. After an indirect transfer every successor is legal, so the arrival of a signal
- * can be told only by where it goes.
+ * The first block of a signal handler. After an indirect transfer every successor is legal, so the
+ * arrival of a signal can be told only by where it goes.
  */
 COLD static void handler_entered(struct seg_vcpu *v, const struct block *t)
 {
@@ -634,8 +642,9 @@ static uint64_t read_insn(struct insn *in, const struct qemu_plugin_insn *insn, 
 #define X86_LONGEST 15
 
 /*
- * An instruction that crosses into the next page is taken back by the translator of x86, but stays in the list of the
- * block's instructions. Whether that happened cannot be seen here, only that it may have.
+ * An instruction that crosses into the next page is taken back by the translator of x86, but stays
+ * in the list of the block's instructions. Whether that happened cannot be seen here, only that it
+ * may have.
  */
 static bool may_be_phantom(const struct qemu_plugin_insn *insn)
 {
@@ -646,8 +655,8 @@ static bool may_be_phantom(const struct qemu_plugin_insn *insn)
 }
 
 /*
- * Runs before the block's own callback, so that the block before is still the one before. Where a delay slot is a block
- * of its own, control goes from the slot.
+ * Runs before the block's own callback, so that the block before is still the one before. Where a
+ * delay slot is a block of its own, control goes from the slot.
  */
 static void on_taken(unsigned vcpu, void *udata)
 {
@@ -723,7 +732,8 @@ static void on_translate(qemu_plugin_id_t id, struct qemu_plugin_tb *tb)
 		models_translate(qemu_plugin_tb_get_insn(tb, i), (unsigned)i, insns[i].class);
 }
 
-/* All vCPUs are stopped. The block before is still needed for its outcome; one that was interrupted is not replayed. */
+/* All vCPUs are stopped. The block before is still needed for its outcome; one that was interrupted
+ * is not replayed. */
 static void keep_prev(struct seg_vcpu *v)
 {
 	struct vcpu *s = vcpu_private(v);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The plugin's own state and what its files offer each other. One engine to a process: QEMU loads the plugin once, and
- * a callback gets no argument of ours, so the state is static here (and nowhere else in the project).
+ * The plugin's own state and what its files offer each other. One engine to a process: QEMU loads
+ *the plugin once, and a callback gets no argument of ours, so the state is static here (and nowhere
+ *else in the project).
  *
  *	plugin.c   install, translation, the block callbacks (the hot path)
  *	fold.c     what happens when a lane's top bit is set: deadlines, records, quantum
@@ -34,7 +35,8 @@ enum hot {
 #define HANDLERS_MAX 128u
 #define BRANCHES     32u /* of a branch stack */
 
-/* A block that a signal interrupted; only its first 64 bytes and, for the replay rule, its record while it lives. */
+/* A block that a signal interrupted; only its first 64 bytes and, for the replay rule, its record
+ * while it lives. */
 struct interrupted {
 	const struct block *block;
 	uint64_t top;
@@ -42,9 +44,9 @@ struct interrupted {
 
 /* A vCPU's private, cold part. */
 struct vcpu {
-	uint32_t
-		start; /* bell that its first block rings (SEG_BELL_START, _THREAD, _FORK); 0: it runs */
-	bool resumes;	   /* its last system call was sigreturn */
+	uint32_t start; /* bell that its first block rings (SEG_BELL_START, _THREAD, _FORK); 0: it
+			   runs */
+	bool resumes;	/* its last system call was sigreturn */
 	bool counted_call; /* the present system call was counted at its entry */
 	uint8_t narmed;
 	uint8_t armed[QUIPU_SLOTS]; /* armed slots, ascending */
@@ -61,8 +63,8 @@ struct vcpu {
 	uint64_t fork_from; /* parent's slot */
 	struct taken {
 		uint64_t from, to;
-	} branches
-		[BRANCHES]; /* the last ones that were taken, at nbranches % BRANCHES the oldest */
+	} branches[BRANCHES]; /* the last ones that were taken, at nbranches % BRANCHES the oldest
+			       */
 	uint64_t nbranches;
 };
 
@@ -125,11 +127,12 @@ void engine_handler(uint64_t pc);
 /* fold.c */
 void fold_step(struct seg_vcpu *, const struct step *);
 /*
- * fold_access - in the middle of block @t, instruction @index made a model count something, or lose cycles; @addr is
- * what it accessed, 0 for a fetch.
+ * fold_access - in the middle of block @t, instruction @index made a model count something, or lose
+ * cycles; @addr is what it accessed, 0 for a fetch.
  */
 void fold_access(struct seg_vcpu *, const struct block *t, unsigned index, uint64_t addr);
-/* fold_publish - bring base up to date between blocks (system calls, ends), so that the machine may look. */
+/* fold_publish - bring base up to date between blocks (system calls, ends), so that the machine may
+ * look. */
 void fold_publish(struct seg_vcpu *);
 /* fold_syscall - a system call is counted, at @pc. */
 void fold_syscall(struct seg_vcpu *, uint64_t pc);
@@ -144,11 +147,12 @@ void fold_values(const struct seg_vcpu *, uint64_t lane[SEG_LANES]);
 /* bell.c: the caller has published. */
 void bell_ring(struct seg_vcpu *, uint32_t reason, uint64_t arg, uint64_t slots, uint64_t pc);
 /*
- * ring_room - see that a record of @size bytes has room: in exact mode nothing is lost, the vCPU waits until the machine
- * has read. True: it rang (and deadlines may have changed).
+ * ring_room - see that a record of @size bytes has room: in exact mode nothing is lost, the vCPU
+ * waits until the machine has read. True: it rang (and deadlines may have changed).
  */
 bool ring_room(struct seg_vcpu *, uint32_t size);
-/* ring_reserve - room for a record of @size bytes (a multiple of 8) in the ring, or NULL: it is lost. */
+/* ring_reserve - room for a record of @size bytes (a multiple of 8) in the ring, or NULL: it is
+ * lost. */
 void *ring_reserve(struct seg_vcpu *, uint32_t size);
 void ring_commit(struct seg_vcpu *, uint32_t size);
 
@@ -158,13 +162,15 @@ void process_own_call(uint64_t bits);
 void process_callbacks(uint64_t id);
 /* process_begin - the first block of a vCPU is about to run. */
 void process_begin(struct seg_vcpu *);
-/* process_calling - @v is about to call the system: fork handlers and vcpu_init have no other way to know. */
+/* process_calling - @v is about to call the system: fork handlers and vcpu_init have no other way
+ * to know. */
 void process_calling(struct seg_vcpu *);
 
 /* syscall.c */
 void syscall_callbacks(uint64_t id);
 
-/* exec.c: the host's exec into QEMU again; returns only when that did not happen. True: the host will refuse too. */
+/* exec.c: the host's exec into QEMU again; returns only when that did not happen. True: the host
+ * will refuse too. */
 bool exec_follow(const char *path, uint64_t guest_argv, uint64_t guest_env);
 
 /* maps.c */
@@ -173,7 +179,8 @@ void maps_mmap(struct seg_vcpu *, uint64_t addr, uint64_t len, uint32_t prot, ui
 	       int fd, uint64_t offset);
 void maps_mprotect(struct seg_vcpu *, uint64_t addr, uint64_t len, uint32_t prot);
 void maps_comm(struct seg_vcpu *, const char *name);
-/* maps_read_guest - copy from guest memory without ever faulting; returns bytes read, -1 when there is nothing. */
+/* maps_read_guest - copy from guest memory without ever faulting; returns bytes read, -1 when there
+ * is nothing. */
 long maps_read_guest(uint64_t guest, void *buf, unsigned long len);
 long maps_read_string(uint64_t guest, char *buf, unsigned long len);
 

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * QEMU's TCG plugin interface as this project needs it, declared by ourselves because no package ships the header
- * (doc/architecture.md "The engine"; the facts are those of QEMU 7.2, API version 1, and 10.0, version 4).
+ * QEMU's TCG plugin interface as this project needs it, declared by ourselves because no package
+ * ships the header (doc/architecture.md "The engine"; the facts are those of QEMU 7.2, API version
+ * 1, and 10.0, version 4).
  *
- * Both versions are served by one binary: what only one of them exports is a weak reference, and a constructor picks
- * the version that the program has (plugin.c). Nothing here is for system emulation.
+ * Both versions are served by one binary: what only one of them exports is a weak reference, and a
+ * constructor picks the version that the program has (plugin.c). Nothing here is for system
+ * emulation.
  */
 #ifndef QUIPU_ENGINE_PLUGIN_ABI_H
 #define QUIPU_ENGINE_PLUGIN_ABI_H
@@ -80,8 +82,8 @@ uint64_t qemu_plugin_insn_vaddr(const struct qemu_plugin_insn *);
 void *qemu_plugin_insn_haddr(const struct qemu_plugin_insn *);
 
 /*
- * Version 1 returns a pointer to the bytes, version 3 and later copy them: one symbol, two types. Called through
- * plugin_insn_bytes() only.
+ * Version 1 returns a pointer to the bytes, version 3 and later copy them: one symbol, two types.
+ * Called through plugin_insn_bytes() only.
  */
 const void *qemu_plugin_insn_data(const struct qemu_plugin_insn *);
 size_t plugin_insn_data_v3(const struct qemu_plugin_insn *, void *,

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Which process slot and which vCPU records this process has: install, threads, fork, ends. Engine sheet 10.1, 10.2,
- * 10.4; DESIGN "The segment".
+ * Which process slot and which vCPU records this process has: install, threads, fork, ends. Engine
+ * sheet 10.1, 10.2, 10.4; DESIGN "The segment".
  *
- * The segment is opened through /proc at install and after a fork, mapped, and closed: the guest sees every
- * descriptor of its process and may close it.
+ * The segment is opened through /proc at install and after a fork, mapped, and closed: the guest
+ * sees every descriptor of its process and may close it.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -25,15 +25,16 @@
 #define ENTRIES_MAX 65536u
 
 /*
- * Replaced in place by the slot's shared records, so that their addresses are constants of the code. Aligned for hosts
- * with large pages.
+ * Replaced in place by the slot's shared records, so that their addresses are constants of the
+ * code. Aligned for hosts with large pages.
  */
 _Alignas(65536) struct seg_vcpu engine_pub[SEG_VCPUS];
 
 /* The vCPU whose thread is in a system call that makes a thread or a process. */
 static __thread struct seg_vcpu *calling;
 
-/* Its record as it was when the fork began: the parent may be gone, and its slot another's, before the child looks. */
+/* Its record as it was when the fork began: the parent may be gone, and its slot another's, before
+ * the child looks. */
 static __thread struct seg_vcpu forking;
 
 static int fail(const char *what, int err)
@@ -206,7 +207,8 @@ static void new_stack(struct seg_vcpu *v)
 	v->priv[HOT_FRAMES] = frames == MAP_FAILED ? 0 : (uintptr_t)frames;
 }
 
-/* A record is used by one thread after another; nothing of the last one stays but its bell numbers and its ring. */
+/* A record is used by one thread after another; nothing of the last one stays but its bell numbers
+ * and its ring. */
 static void reset_vcpu(struct seg_vcpu *v, uint32_t start)
 {
 	struct vcpu *p = vcpu_private(v);
@@ -335,7 +337,8 @@ static void fork_child(void)
 
 /* ---- ends ---- */
 
-/* All vCPUs are stopped and nothing else calls us any more. The machine reads the totals when the process is gone. */
+/* All vCPUs are stopped and nothing else calls us any more. The machine reads the totals when the
+ * process is gone. */
 static void at_exit(qemu_plugin_id_t id, void *arg)
 {
 	(void)id;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The shadow call stack where returns do not match calls: skipped frames, longjmp, unwinding. Engine sheet 8. */
+/* The shadow call stack where returns do not match calls: skipped frames, longjmp, unwinding.
+ * Engine sheet 8. */
 #include "stack.h"
 
 static const struct frame *frame_at(const struct frame *frames, uint64_t i)
@@ -46,7 +47,8 @@ void stack_unwind(const struct frame *frames, uint64_t *top, uint64_t pc,
 			return;
 		}
 	}
-	/* The end of a signal handler returns to the system's trampoline: its frame goes with sigreturn. */
+	/* The end of a signal handler returns to the system's trampoline: its frame goes with
+	 * sigreturn. */
 	if (!*top || frame_at(frames, *top - 1)->ret == STACK_SIGNAL)
 		return;
 	if (!function_of(entries, pc, &from, &to))

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The shadow call stack of a guest thread: kept by following calls and returns. Engine sheet 8. Pure.
+ * The shadow call stack of a guest thread: kept by following calls and returns. Engine sheet 8.
+ * Pure.
  *
  * Fast paths are here, inline; what a return that does not match means is stack.c.
  */
@@ -21,7 +22,8 @@ struct frame {
 	uint64_t site; /* the calling instruction */
 };
 
-/* Starts of functions, as far as calls have shown them. Append only; shared by the threads of a process. */
+/* Starts of functions, as far as calls have shown them. Append only; shared by the threads of a
+ * process. */
 struct entries {
 	uint64_t *pc;
 	uint32_t max;
@@ -51,8 +53,9 @@ static inline bool stack_expects(const struct frame *frames, uint64_t top, uint6
 }
 
 /*
- * stack_unwind - a return went to @pc, which is not what the top frame expects: pop through to a frame that does; else
- * take it for a non-local jump and pop to the frame that was called from the function that @pc lies in; else nothing.
+ * stack_unwind - a return went to @pc, which is not what the top frame expects: pop through to a
+ * frame that does; else take it for a non-local jump and pop to the frame that was called from the
+ * function that @pc lies in; else nothing.
  */
 void stack_unwind(const struct frame *frames, uint64_t *top, uint64_t pc, const struct entries *);
 
@@ -66,7 +69,8 @@ static inline void stack_return(const struct frame *frames, uint64_t *top, uint6
 		stack_unwind(frames, top, pc, entries);
 }
 
-/* stack_chain - the call sites below @top, innermost first, at most @max of them into @chain; returns how many. */
+/* stack_chain - the call sites below @top, innermost first, at most @max of them into @chain;
+ * returns how many. */
 unsigned stack_chain(const struct frame *frames, uint64_t top, uint64_t *chain, unsigned max);
 
 void entries_add(struct entries *, uint64_t pc);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * System calls of the guest: counted, and the few that the machine must hear of (mappings, names, sleeps that ran out,
- * exec). Engine sheet 10.2-10.7. Which numbers those are: isa.c.
+ * System calls of the guest: counted, and the few that the machine must hear of (mappings, names,
+ * sleeps that ran out, exec). Engine sheet 10.2-10.7. Which numbers those are: isa.c.
  */
 #include <errno.h>
 #include <linux/futex.h>
@@ -26,7 +26,8 @@ static uint64_t guest64(const uint8_t *raw)
 	return engine.isa->traits & ISA_BIG_ENDIAN ? bits_be64(raw) : bits_le64(raw);
 }
 
-/* A struct timespec, or timeval with parts of @unit ns, of a 64-bit guest. 0 when there is none, or none to be read. */
+/* A struct timespec, or timeval with parts of @unit ns, of a 64-bit guest. 0 when there is none, or
+ * none to be read. */
 static void read_time(uint64_t guest, uint64_t unit, uint64_t *ns)
 {
 	uint8_t raw[16];
@@ -87,7 +88,8 @@ static bool timed_out(const struct vcpu *p, int64_t ret)
 	return false;
 }
 
-/* A point in time is the host's: how long the wait was in model time is not known, and a rerun may differ. */
+/* A point in time is the host's: how long the wait was in model time is not known, and a rerun may
+ * differ. */
 static void slept(struct seg_vcpu *v, const struct vcpu *p, int64_t ret)
 {
 	if (!p->call_ns || !timed_out(p, ret))
@@ -112,8 +114,8 @@ static void note_path(uint64_t guest)
 }
 
 /*
- * Does not return when the new program is followed. One that is not (of 32 bits, of a set without a decoder) runs
- * natively and uncounted: the machine must know before this one disappears.
+ * Does not return when the new program is followed. One that is not (of 32 bits, of a set without a
+ * decoder) runs natively and uncounted: the machine must know before this one disappears.
  */
 static void execing(struct seg_vcpu *v, const struct vcpu *p, const uint64_t a[6])
 {
@@ -151,7 +153,8 @@ static void note_own(enum call call)
 	}
 }
 
-/* exit and exec do not return: they are counted here, the rest when the result shows that they were made. */
+/* exit and exec do not return: they are counted here, the rest when the result shows that they were
+ * made. */
 static void enter(struct seg_vcpu *v, struct vcpu *p, const uint64_t a[6])
 {
 	p->counted_call = p->call == CALL_EXIT || p->call == CALL_EXECVE;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The IMC driver: probe, sysfs, counting. Linux 6.12 arch/powerpc/perf/imc-pmu.c and platforms/powernv/opal-imc.c; IMC
- * sheet 4.1 to 4.5. The PMUs of each domain are in driver_uncore.c (nest, core), driver_thread.c and driver_trace.c.
+ * The IMC driver: probe, sysfs, counting. Linux 6.12 arch/powerpc/perf/imc-pmu.c and
+ * platforms/powernv/opal-imc.c; IMC sheet 4.1 to 4.5. The PMUs of each domain are in
+ * driver_uncore.c (nest, core), driver_thread.c and driver_trace.c.
  *
  * Left out: debugfs, crash-dump kernels.
  */
@@ -258,7 +259,8 @@ static int make_events(struct imc_driver *d, struct imc_pmu *p)
 	return 0;
 }
 
-/* Linux calls it nest_mcs01_imc, the document nest_mcs01; the directory has one name, its file "alias" the other. */
+/* Linux calls it nest_mcs01_imc, the document nest_mcs01; the directory has one name, its file
+ * "alias" the other. */
 static void make_name(const struct imc_driver *d, struct imc_pmu *p)
 {
 	const struct imc_unit *u = p->unit;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The IMC drivers: nest_*, core_imc, thread_imc, trace_imc. They talk to firmware, registers and memory alone. */
+/* The IMC drivers: nest_*, core_imc, thread_imc, trace_imc. They talk to firmware, registers and
+ * memory alone. */
 #ifndef QUIPU_PLATFORM_IMC_DRIVER_H
 #define QUIPU_PLATFORM_IMC_DRIVER_H
 

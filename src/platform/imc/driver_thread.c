@@ -2,8 +2,8 @@
 /*
  * thread_imc: counting for a task, by the engine of the thread that it runs on. IMC sheet 4.4, 4.5.
  *
- * Kept from Linux: taking one of several events of a task off a CPU clears LDBAR's enable bit, and the others stand still
- * until the next one is put on.
+ * Kept from Linux: taking one of several events of a task off a CPU clears LDBAR's enable bit, and
+ * the others stand still until the next one is put on.
  */
 #include <errno.h>
 

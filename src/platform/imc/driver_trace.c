@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * trace_imc: records that the hardware left in memory, delivered as samples when an event is stopped. IMC sheet 4.6. No
- * interrupt is involved anywhere: nothing here is called when a record is written.
+ * trace_imc: records that the hardware left in memory, delivered as samples when an event is
+ * stopped. IMC sheet 4.6. No interrupt is involved anywhere: nothing here is called when a record
+ * is written.
  *
- * Kept from Linux: the count is always 0; times and ids are those of the delivery; after one, nothing more comes until
- * the buffer has wrapped past slot 0.
+ * Kept from Linux: the count is always 0; times and ids are those of the delivery; after one,
+ * nothing more comes until the buffer has wrapped past slot 0.
  */
 #include <errno.h>
 

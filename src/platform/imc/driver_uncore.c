@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* nest_* and core_imc: counting for a chip or a core, and the CPU that speaks for it. IMC sheet 4.3 to 4.7. */
+/* nest_* and core_imc: counting for a chip or a core, and the CPU that speaks for it. IMC sheet 4.3
+ * to 4.7. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -115,7 +116,8 @@ static int core_init(struct quipu_pmu *pmu, struct quipu_event *e)
 	core = d->core_of[quipu_event_cpu(e)];
 	if (!d->core_memory[core])
 		return -ENODEV;
-	/* Before reference and firmware: a refusal must not switch on, or off, what trace events use (sheet D12). */
+	/* Before reference and firmware: a refusal must not switch on, or off, what trace events
+	 * use (sheet D12). */
 	err = imc_mode_get(d, DOMAIN_CORE);
 	if (err)
 		return err;

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The collection engines of a core and of its threads, in accumulation mode: IMC sheet 3.4, 3.5 and 5.1.
+ * The collection engines of a core and of its threads, in accumulation mode: IMC sheet 3.4, 3.5
+ * and 5.1.
  *
- * How many threads of a core run at a moment is not told by the engine that moves the signals; it is taken that threads
- * which ran between two looks began together (modelled, and right where they are told of at each change). Sums are exact
- * whatever the overlap.
+ * How many threads of a core run at a moment is not told by the engine that moves the signals; it
+ * is taken that threads which ran between two looks began together (modelled, and right where they
+ * are told of at each change). Sums are exact whatever the overlap.
  */
 #include <string.h>
 
@@ -42,7 +43,8 @@ static void order(struct moved *m, unsigned n)
 	}
 }
 
-/* @m ran together with others for @cycles while @k threads ran; @left: of its cycles, these included. */
+/* @m ran together with others for @cycles while @k threads ran; @left: of its cycles, these
+ * included. */
 static void share(struct quipu_imc *imc, struct imc_core *core, struct moved *m, unsigned k,
 		  uint64_t cycles, uint64_t left)
 {
@@ -65,7 +67,8 @@ static void enter_mode(struct imc_core *core, unsigned running)
 	core->mode_now = mode;
 }
 
-/* Threads that ran @m[].cycles each, all from the same moment: first all run, then fewer and fewer. */
+/* Threads that ran @m[].cycles each, all from the same moment: first all run, then fewer and fewer.
+ */
 static void overlap(struct quipu_imc *imc, struct imc_core *core, struct moved *m, unsigned n)
 {
 	uint64_t done = 0;

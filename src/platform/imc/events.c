@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What moves each event of POWER9 in-memory collection, by the unit's kind and the event's name: IMC sheet 1.9 to 1.11
- * and 5.1. A catalog decides where an event lies and what it is called; this table only what counts it, so that a real
- * catalog with other offsets needs no change here.
+ * What moves each event of POWER9 in-memory collection, by the unit's kind and the event's name:
+ * IMC sheet 1.9 to 1.11 and 5.1. A catalog decides where an event lies and what it is called; this
+ * table only what counts it, so that a real catalog with other offsets needs no change here.
  *
- * Not modelled, and said so: whatever would need a store of state that no model here has (transactions, pumps that were
- * mispredicted, page table entries by source), and instruction and data misses told apart behind level 1.
+ * Not modelled, and said so: whatever would need a store of state that no model here has
+ * (transactions, pumps that were mispredicted, page table entries by source), and instruction and
+ * data misses told apart behind level 1.
  */
 #include "platform/imc/events.h"
 
@@ -216,7 +217,8 @@ static bool ends_with(const char *name, size_t len, const char *end)
 	return len > n && !strcmp(name + len - n, end);
 }
 
-/* CS_..._USER and CS_..._KERNEL are one event restricted to a state; programs run in user state alone. */
+/* CS_..._USER and CS_..._KERNEL are one event restricted to a state; programs run in user state
+ * alone. */
 static size_t variant(const char *name, enum imc_mode *mode)
 {
 	size_t len = strlen(name);

@@ -45,8 +45,8 @@ enum imc_kind {
 struct imc_source {
 	const char *name; /* event-name without variant */
 	enum imc_kind kind;
-	quipu_signal
-		signal; /* of IMC_SIGNAL; of the others the one that the engine must have, or NONE */
+	quipu_signal signal; /* of IMC_SIGNAL; of the others the one that the engine must have, or
+				NONE */
 	uint32_t arg;
 	const char *desc;
 };
@@ -54,8 +54,9 @@ struct imc_source {
 enum imc_mode { IMC_ANY, IMC_USER, IMC_KERNEL };
 
 /*
- * imc_source_find - what moves event @name (without the unit's prefix) of unit @unit ("mcs01", "core"). Never NULL: an
- * unknown event is IMC_NOT_MODELLED. *mode: which privilege states the event is restricted to.
+ * imc_source_find - what moves event @name (without the unit's prefix) of unit @unit ("mcs01",
+ * "core"). Never NULL: an unknown event is IMC_NOT_MODELLED. *mode: which privilege states the
+ * event is restricted to.
  */
 const struct imc_source *imc_source_find(const char *unit, const char *name, enum imc_mode *mode);
 

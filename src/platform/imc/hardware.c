@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The collection hardware of a machine: its registers, and bringing it up to date. IMC sheet 2.2, 2.4 and 3. The parts
- * are microcode.c (nest), engine.c (core and thread), trace.c, memory.c.
+ * The collection hardware of a machine: its registers, and bringing it up to date. IMC
+ * sheet 2.2, 2.4 and 3. The parts are microcode.c (nest), engine.c (core and thread), trace.c,
+ * memory.c.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -203,7 +204,8 @@ static bool has_cell(const struct imc_cells *cells, uint32_t offset)
 	return false;
 }
 
-/* The cells that the units of a kind name; the first event in tree order decides what a cell counts. */
+/* The cells that the units of a kind name; the first event in tree order decides what a cell
+ * counts. */
 static int make_cells(const struct imc_tree *t, struct imc_cells *out, enum imc_type type)
 {
 	unsigned room = 0;
@@ -268,7 +270,8 @@ static struct imc_core *core_for(struct quipu_imc *imc, unsigned cpu)
 {
 	const struct quipu_cpu *c = &imc->machine->cpus[cpu];
 	unsigned chip = chip_index(imc, c->socket);
-	/* On hardware that numbers its threads so, the core is in the thread's number (sheet 2.2). */
+	/* On hardware that numbers its threads so, the core is in the thread's number (sheet 2.2).
+	 */
 	unsigned number = (unsigned)(c->reg >> 2 & 0x3f);
 
 	for (unsigned i = 0; i < imc->ncores; i++)

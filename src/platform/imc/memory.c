@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Real memory as far as collection needs it: the region of each chip and what drivers allocate for counters. An address
- * outside of it is no memory: hardware that was pointed there writes nowhere.
+ * Real memory as far as collection needs it: the region of each chip and what drivers allocate for
+ * counters. An address outside of it is no memory: hardware that was pointed there writes nowhere.
  */
 #include <errno.h>
 #include <stdlib.h>

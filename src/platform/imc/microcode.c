@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The nest microcode of a chip: OpenPOWER OCC src/occ_gpe1/gpe1_24x7.c (POWER9), IMC sheet 3.2 and 3.3. Steps of 500 us
- * are replayed when somebody looks; what was fed since the last look belongs to the first of them. Events while the
- * microcode is paused are dropped. Hardware counter widths are not modelled: totals are exact, posted divided.
+ * The nest microcode of a chip: OpenPOWER OCC src/occ_gpe1/gpe1_24x7.c (POWER9), IMC sheet 3.2
+ * and 3.3. Steps of 500 us are replayed when somebody looks; what was fed since the last look
+ * belongs to the first of them. Events while the microcode is paused are dropped. Hardware counter
+ * widths are not modelled: totals are exact, posted divided.
  */
 #include <string.h>
 
@@ -85,7 +86,8 @@ static uint64_t source_value(const struct quipu_imc *imc, const struct imc_chip_
 	}
 }
 
-/* Lines of memory that the chip's programs moved; they go to the ports in turn, as neighbouring lines do. */
+/* Lines of memory that the chip's programs moved; they go to the ports in turn, as neighbouring
+ * lines do. */
 static void take_lines(const struct quipu_imc *imc, struct imc_chip_state *c)
 {
 	uint64_t read = 0, written = 0;
@@ -337,7 +339,8 @@ void imc_chip_advance(struct quipu_imc *imc, struct imc_chip_state *c, uint64_t 
 	c->next_step += steps * IMC_STEP_NS;
 	if (steps > REPLAY_STEPS)
 		steps = REPLAY_STEPS;
-	/* A command was written when somebody last looked: what happened since then comes after the step that takes it. */
+	/* A command was written when somebody last looked: what happened since then comes after the
+	 * step that takes it. */
 	if (c->first || control(imc, c, QUIPU_NEST_COMMAND)) {
 		step(imc, c);
 		steps--;
@@ -361,7 +364,8 @@ void imc_chip_power_on(struct quipu_imc *imc, struct imc_chip_state *c, uint64_t
 	observe(imc, c, now_ns);
 }
 
-/* Boot: the microcode comes up long before the machine's time begins, and firmware pauses it (sheet 1.6, step 9). */
+/* Boot: the microcode comes up long before the machine's time begins, and firmware pauses it
+ * (sheet 1.6, step 9). */
 void imc_chip_boot(struct quipu_imc *imc, struct imc_chip_state *c)
 {
 	if (!c->region)

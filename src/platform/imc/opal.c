@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The OPAL call gate of in-memory collection: skiboot hw/imc.c, IMC sheet 2. Where its documentation says otherwise, the
- * code is followed: an unknown type succeeds and does nothing, the address of INIT is not checked. No wake-up engine for
- * deep idle states, no fused cores.
+ * The OPAL call gate of in-memory collection: skiboot hw/imc.c, IMC sheet 2. Where its
+ * documentation says otherwise, the code is followed: an unknown type succeeds and does nothing,
+ * the address of INIT is not checked. No wake-up engine for deep idle states, no fused cores.
  */
 #include "platform/imc/hardware.h"
 
@@ -10,7 +10,8 @@
 #define HTM_DISABLED UINT64_C(0xe000000000000000)
 #define HTM_ENABLED  UINT64_C(0xe800000000000000)
 
-/* Exact mode has no half millisecond in which a command lies there: the microcode takes it at once. */
+/* Exact mode has no half millisecond in which a command lies there: the microcode takes it at once.
+ */
 static void kick(struct quipu_imc *imc, struct imc_chip_state *chip)
 {
 	if (imc->exact)

@@ -2,9 +2,9 @@
 /*
  * Trace mode of a thread: TRACE_IMC_SCOM, the counter, records that wrap. IMC sheet 3.6 to 3.8.
  *
- * The counter is a deadline of the signal behind the selected event; where that is the 32 MHz tick, which advances while
- * the thread runs a task, the deadline lies on its cycles. A record raises no interrupt for software: the driver never
- * hears of it.
+ * The counter is a deadline of the signal behind the selected event; where that is the 32 MHz tick,
+ * which advances while the thread runs a task, the deadline lies on its cycles. A record raises no
+ * interrupt for software: the driver never hears of it.
  */
 #include "platform/imc/hardware.h"
 
@@ -58,8 +58,9 @@ static const struct imc_source *sampled(const struct quipu_imc *imc, uint64_t sc
 }
 
 /*
- * The counter wraps by itself for ever, and nobody is told: the engine process goes on to the next wrap and leaves a
- * record in its ring, without a doorbell. A tick takes so many cycles, counted from the load.
+ * The counter wraps by itself for ever, and nobody is told: the engine process goes on to the next
+ * wrap and leaves a record in its ring, without a doorbell. A tick takes so many cycles, counted
+ * from the load.
  */
 static void arm(struct quipu_imc *imc, unsigned cpu)
 {

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Reading node imc-counters: IMC sheet 1.1 to 1.6. The unit and event rules are those of Linux 6.12
- * arch/powerpc/perf/imc-pmu.c and platforms/powernv/opal-imc.c, the fix-ups those of skiboot hw/imc.c; the fix-ups that
- * rewrite the tree (phandles, exports) are not needed. Trees are a user's: every length is checked, nothing is fatal.
+ * arch/powerpc/perf/imc-pmu.c and platforms/powernv/opal-imc.c, the fix-ups those of skiboot
+ * hw/imc.c; the fix-ups that rewrite the tree (phandles, exports) are not needed. Trees are a
+ * user's: every length is checked, nothing is fatal.
  */
 #include <errno.h>
 #include <inttypes.h>

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The imc-counters node as units with events: what the firmware leaves of the catalog, and what the kernel makes of it. */
+/* The imc-counters node as units with events: what the firmware leaves of the catalog, and what the
+ * kernel makes of it. */
 #ifndef QUIPU_PLATFORM_IMC_TREE_H
 #define QUIPU_PLATFORM_IMC_TREE_H
 
@@ -64,8 +65,9 @@ uint64_t imc_homer(unsigned index);
 unsigned imc_chips(const struct quipu_machine *m, uint32_t *ids);
 
 /*
- * imc_tree_read - what node imc-counters says. @firmware: first do what the firmware does to it (sheet 1.6). Nothing in
- * a tree is fatal: what is wrong is noted (@notes may be NULL) and left out. 0, -ENOMEM.
+ * imc_tree_read - what node imc-counters says. @firmware: first do what the firmware does to it
+ * (sheet 1.6). Nothing in a tree is fatal: what is wrong is noted (@notes may be NULL) and left
+ * out. 0, -ENOMEM.
  */
 int imc_tree_read(const struct quipu_machine *m, bool firmware, struct quipu_notes *notes,
 		  struct imc_tree *);

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Constraints and register values of the POWER9 core PMU: Linux 6.12 arch/powerpc/perf/isa207-common.c and core-book3s.c
- * (power_check_constraints), power-cpu sheet section 3. The two oddities of its set check are kept: an L2 or L3 event on
- * counters 1 to 3 does not fit alone, but does once the first pass has failed for another reason.
+ * Constraints and register values of the POWER9 core PMU: Linux 6.12
+ * arch/powerpc/perf/isa207-common.c and core-book3s.c (power_check_constraints), power-cpu sheet
+ * section 3. The two oddities of its set check are kept: an L2 or L3 event on counters 1 to 3 does
+ * not fit alone, but does once the first pass has failed for another reason.
  */
 #include "platform/power/constraint.h"
 
@@ -76,7 +77,8 @@ static int constraint_of(uint64_t code, struct constraint *c)
 	return 0;
 }
 
-/* Join @c to @sum; false when it does not go. @group: the fields that are judged once all are in. */
+/* Join @c to @sum; false when it does not go. @group: the fields that are judged once all are in.
+ */
 static bool join(struct constraint *sum, const struct constraint *c, uint64_t group)
 {
 	uint64_t nv = (sum->value | c->value) + (sum->value & c->value & ADD_FIELDS);

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The driver of the POWER9 core PMU on bare metal: Linux 6.12 arch/powerpc/perf/core-book3s.c, power9-pmu.c; power-cpu
- * sheet section 5.
+ * The driver of the POWER9 core PMU on bare metal: Linux 6.12 arch/powerpc/perf/core-book3s.c,
+ * power9-pmu.c; power-cpu sheet section 5.
  *
- * Not there: branch stacks, event-based branches, data sources and weights, the start quirk of 5.5. An event that the
- * model cannot count is refused (property quipu,unknown-events = "zero": opens and reads 0, as Linux would).
+ * Not there: branch stacks, event-based branches, data sources and weights, the start quirk of 5.5.
+ * An event that the model cannot count is refused (property quipu,unknown-events = "zero": opens
+ * and reads 0, as Linux would).
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -48,7 +49,8 @@ struct power_driver {
 	void *trace_arg;
 };
 
-/* What the driver keeps of an event: hw.config the code, config_base its freeze bits, event_base its slot, idx PMC - 1. */
+/* What the driver keeps of an event: hw.config the code, config_base its freeze bits, event_base
+ * its slot, idx PMC - 1. */
 
 /* ---- registers ---- */
 
@@ -123,7 +125,8 @@ static int code_of(struct power_driver *d, const struct quipu_attr *attr, uint64
 	return 0;
 }
 
-/* Values of sampling and threshold fields that the architecture reserves; looked for in the caller's own config. */
+/* Values of sampling and threshold fields that the architecture reserves; looked for in the
+ * caller's own config. */
 static bool reserved_values(uint64_t config)
 {
 	static const uint8_t modes[] = {0x05, 0x09, 0x0c, 0x0d, 0x19, 0x1a, 0x1d, 0x1e};
@@ -506,7 +509,8 @@ static void serve(struct power_driver *d, unsigned cpu, struct quipu_event *e,
 		return;
 	}
 	update(d, cpu, e);
-	/* Throttling asks for a stop; the engine process, which reloads by itself, cannot know, so the event goes on. */
+	/* Throttling asks for a stop; the engine process, which reloads by itself, cannot know, so
+	 * the event goes on. */
 	if (set_period(hw) && quipu_event_attr(e)->sample_period)
 		quipu_event_overflow(e, &sample);
 	if (hw->idx >= 0 && !(hw->state & QUIPU_HES_STOPPED))

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The driver of the POWER9 core PMU: PMU "cpu", type 4. Talks to the hardware by its registers alone. */
+/* The driver of the POWER9 core PMU: PMU "cpu", type 4. Talks to the hardware by its registers
+ * alone. */
 #ifndef QUIPU_PLATFORM_POWER_DRIVER_H
 #define QUIPU_PLATFORM_POWER_DRIVER_H
 

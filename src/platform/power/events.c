@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Events of the POWER9 core PMU: power-cpu sheet sections 4 and 6; codes of Linux 6.12 arch/powerpc/perf/power9-pmu.c and
- * power9-events-list.h.
+ * Events of the POWER9 core PMU: power-cpu sheet sections 4 and 6; codes of Linux 6.12
+ * arch/powerpc/perf/power9-pmu.c and power9-events-list.h.
  *
- * Loads and stores count what completed; on silicon the same events see some that were speculated. Events that would
- * need data and instruction misses told apart behind level 1, or several signals at once, are not in the table and so
- * are refused rather than counted wrongly.
+ * Loads and stores count what completed; on silicon the same events see some that were speculated.
+ * Events that would need data and instruction misses told apart behind level 1, or several signals
+ * at once, are not in the table and so are refused rather than counted wrongly.
  */
 #include "platform/power/events.h"
 

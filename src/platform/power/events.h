@@ -38,10 +38,12 @@ struct power_event {
 
 extern const struct power_event power_events[];
 
-/* power_event_by_selection - what a counter of 1..6 counts with these fields of MMCR1. NULL: nothing that is known. */
+/* power_event_by_selection - what a counter of 1..6 counts with these fields of MMCR1. NULL:
+ * nothing that is known. */
 const struct power_event *power_event_by_selection(unsigned pmc, unsigned unit, unsigned combine,
 						   unsigned pmcxsel);
-/* power_event_by_code - the event behind a code, whatever its marking and thresholds; NULL: unknown. */
+/* power_event_by_code - the event behind a code, whatever its marking and thresholds; NULL:
+ * unknown. */
 const struct power_event *power_event_by_code(uint64_t code);
 
 /* The codes of generic events. 0, -EOPNOTSUPP (none) or -EINVAL. */

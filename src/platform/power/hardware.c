@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The performance monitor of a POWER9 thread (power-cpu sheet 1): PMC1-6, MMCR0-2, MMCRA, SIAR, SDAR, SIER, the alert.
+ * The performance monitor of a POWER9 thread (power-cpu sheet 1): PMC1-6, MMCR0-2, MMCRA, SIAR,
+ * SDAR, SIER, the alert.
  *
- * Programs of a user-mode engine run with PR = 1. A counter is its value when it was last looked at plus what its signal
- * has moved since; it stands at exactly 0x80000000 when its alert freezes it (no skid). Not modelled: threshold counter,
- * BHRB, event-based branches, TRIGGER, time-base events.
+ * Programs of a user-mode engine run with PR = 1. A counter is its value when it was last looked at
+ * plus what its signal has moved since; it stands at exactly 0x80000000 when its alert freezes it
+ * (no skid). Not modelled: threshold counter, BHRB, event-based branches, TRIGGER, time-base
+ * events.
  */
 #include "platform/power/hardware.h"
 

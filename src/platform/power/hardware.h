@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The performance monitor of a POWER9 thread: registers and one interrupt. Power ISA 3.0B Book III; sheet section 1. */
+/* The performance monitor of a POWER9 thread: registers and one interrupt. Power ISA 3.0B Book III;
+ * sheet section 1. */
 #ifndef QUIPU_PLATFORM_POWER_HARDWARE_H
 #define QUIPU_PLATFORM_POWER_HARDWARE_H
 
@@ -49,7 +50,8 @@ void power_pmu_set_handler(struct power_pmu *,
 			   void (*pmi)(void *arg, unsigned cpu, const struct quipu_interrupt *),
 			   void *arg);
 void power_pmu_interrupt(struct power_pmu *, const struct quipu_interrupt *);
-/* The deadline slot that counter @pmc (1..6) of @cpu uses from now on: its event keeps one while the counter changes. */
+/* The deadline slot that counter @pmc (1..6) of @cpu uses from now on: its event keeps one while
+ * the counter changes. */
 void power_pmu_set_slot(struct power_pmu *, unsigned cpu, unsigned pmc, unsigned slot);
 
 #endif

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The driver of the modelled x86-64 PMU: counts, and samples by interrupt. It follows the shape of Linux 6.12
- * arch/x86/events/core.c (event_init, set_period, update, the handler of intel/core.c), without its constraints: an
- * event takes its fixed counter when that is free, else any general one.
+ * The driver of the modelled x86-64 PMU: counts, and samples by interrupt. It follows the shape of
+ * Linux 6.12 arch/x86/events/core.c (event_init, set_period, update, the handler of intel/core.c),
+ * without its constraints: an event takes its fixed counter when that is free, else any general
+ * one.
  *
  * Not there: PEBS (samples are exact by themselves), rdpmc, offcore responses, hybrid PMUs.
  */
@@ -367,7 +368,8 @@ static void serve(struct x86_driver *d, unsigned cpu, struct quipu_event *e,
 	};
 
 	update(d, cpu, e);
-	/* Throttling asks for a stop; the engine process, which reloads by itself, cannot know, so the event goes on. */
+	/* Throttling asks for a stop; the engine process, which reloads by itself, cannot know, so
+	 * the event goes on. */
 	if (set_period(hw) && quipu_event_attr(e)->sample_period)
 		quipu_event_overflow(e, &sample);
 	if (hw->idx >= 0 && !(hw->state & QUIPU_HES_STOPPED))

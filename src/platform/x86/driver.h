@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The driver of the modelled x86-64 PMU: PMU "cpu", type 4. Talks to the hardware by its registers alone. */
+/* The driver of the modelled x86-64 PMU: PMU "cpu", type 4. Talks to the hardware by its registers
+ * alone. */
 #ifndef QUIPU_PLATFORM_X86_DRIVER_H
 #define QUIPU_PLATFORM_X86_DRIVER_H
 

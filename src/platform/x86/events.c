@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Events of the modelled x86-64 PMU. The seven architectural events have the codes of the SDM, volume 3B, table 20-1;
- * retired loads, stores and branches have the codes that Intel's cores since Skylake use for them; everything else (from
- * event 0xe0 on, and the caches and TLBs) is this model's own numbering.
+ * Events of the modelled x86-64 PMU. The seven architectural events have the codes of the SDM,
+ * volume 3B, table 20-1; retired loads, stores and branches have the codes that Intel's cores since
+ * Skylake use for them; everything else (from event 0xe0 on, and the caches and TLBs) is this
+ * model's own numbering.
  */
 #include "platform/x86/events.h"
 

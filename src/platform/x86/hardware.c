@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The PMU of a modelled x86-64 CPU (quipu/x86.h): registers, counters, and what moves them. SDM volume 3B, 20.2.
+ * The PMU of a modelled x86-64 CPU (quipu/x86.h): registers, counters, and what moves them. SDM
+ * volume 3B, 20.2.
  *
- * A guest of a user-mode engine runs at CPL 3: a counter without USR stands still. A counter is its value when it was
- * last looked at plus what its signal has moved since.
+ * A guest of a user-mode engine runs at CPL 3: a counter without USR stands still. A counter is its
+ * value when it was last looked at plus what its signal has moved since.
  */
 #include <errno.h>
 #include <stdlib.h>

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The x86 room: hardware and driver of the modelled core PMU, for trees with a node "quipu,x86-pmu". */
+/* The x86 room: hardware and driver of the modelled core PMU, for trees with a node
+ * "quipu,x86-pmu". */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What the IMC cases stand on: a machine from a tree that a case may change, signals by hand, a clock by hand. */
+/* What the IMC cases stand on: a machine from a tree that a case may change, signals by hand, a
+ * clock by hand. */
 #ifndef TEST_IMC_BED_H
 #define TEST_IMC_BED_H
 

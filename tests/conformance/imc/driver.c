@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* IMC sheet section 7: opening (I), counting (C), delivery of trace records (R), hotplug (H), on the drivers. */
+/* IMC sheet section 7: opening (I), counting (C), delivery of trace records (R), hotplug (H), on
+ * the drivers. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* IMC sheet section 7, the cases of OPAL and SCOM (O), the nest microcode (M), the engines and trace mode (E). */
+/* IMC sheet section 7, the cases of OPAL and SCOM (O), the nest microcode (M), the engines and
+ * trace mode (E). */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* IMC sheet section 7, the cases of tree and sysfs (T), and what real catalogs must not do: be refused. */
+/* IMC sheet section 7, the cases of tree and sysfs (T), and what real catalogs must not do: be
+ * refused. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -380,7 +381,8 @@ static void an_offset_beyond_the_memory_is_noted(void **state)
 	end();
 }
 
-/* A catalog as its authors publish it, where a copy lies beside the repository: read as the node that it is. */
+/* A catalog as its authors publish it, where a copy lies beside the repository: read as the node
+ * that it is. */
 static void a_published_catalog_loads(void **state)
 {
 	const char *dir = getenv("QUIPU_IMA_CATALOG");

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * perf ABI sheet D6, cases that need modelled hardware, a scheduler that the test directs, or an exact clock: 13, 18, 19,
- * 29-32, 35, 38, 39, 48, 49, 52-65, 69-74, 78-88. On the event core only.
+ * perf ABI sheet D6, cases that need modelled hardware, a scheduler that the test directs, or an
+ * exact clock: 13, 18, 19, 29-32, 35, 38, 39, 48, 49, 52-65, 69-74, 78-88. On the event core only.
  */
 #include <errno.h>
 #include <poll.h>
@@ -595,7 +595,8 @@ static void test_wrap_and_lost(void **state)
 	}
 	assert_int_equal(got, 170);
 	assert_int_equal(world_count(e).lost, 130);
-	/* 70: one LOST when there is room again, ahead of the record that found it; 69: those wrap. */
+	/* 70: one LOST when there is room again, ahead of the record that found it; 69: those wrap.
+	 */
 	world_work(&w, 0, 100 * 1000);
 	while (world_next(&r, record)) {
 		p = parse_record(record, &a);

@@ -172,7 +172,8 @@ static long host_open(struct backend *b, const void *bytes, size_t len, pid_t pi
 		      long group, unsigned long flags)
 {
 	struct host_self *s = b->self;
-	/* The kernel reads as much as the attr's size says: whatever lies behind must be readable zeros. */
+	/* The kernel reads as much as the attr's size says: whatever lies behind must be readable
+	 * zeros. */
 	uint8_t copy[8192] = {0};
 	long fd;
 

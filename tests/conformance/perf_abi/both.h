@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * One test, two kernels: the event core of this project, and the host's own perf_event_open where it can serve the case
- * (software events). The same program must get the same answers from both.
+ * One test, two kernels: the event core of this project, and the host's own perf_event_open where
+ * it can serve the case (software events). The same program must get the same answers from both.
  */
 #ifndef TEST_PERF_ABI_BOTH_H
 #define TEST_PERF_ABI_BOTH_H

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * perf ABI sheet D6, cases that a client can tell by the answers alone (1-28, 36-50, 67-76): the same programs on the
- * event core and on the host's kernel. Case numbers are in the names. What the host cannot serve is skipped by name.
+ * perf ABI sheet D6, cases that a client can tell by the answers alone (1-28, 36-50, 67-76): the
+ * same programs on the event core and on the host's kernel. Case numbers are in the names. What the
+ * host cannot serve is skipped by name.
  */
 #include <errno.h>
 #include <poll.h>

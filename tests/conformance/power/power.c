@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * The POWER9 core PMU against the cases of the power-cpu sheet (section 8) that need no engine: names, codes, constraints,
- * register values, opening, sampling by hand-fed signals.
+ * The POWER9 core PMU against the cases of the power-cpu sheet (section 8) that need no engine:
+ * names, codes, constraints, register values, opening, sampling by hand-fed signals.
  */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* forktree DEPTH: each process forks two children, DEPTH levels deep, and works a little; a vfork at the root. */
+/* forktree DEPTH: each process forks two children, DEPTH levels deep, and works a little; a vfork
+ * at the root. */
 #include <stdlib.h>
 #include <sys/wait.h>
 #include <unistd.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * jumps: what disturbs a call stack: longjmp out of depth, signals with and without SA_RESTART, a handler that leaves by
- * siglongjmp, a fault whose instruction is repaired and run again, a fault that a handler steps over. After each, the
- * call stack must be as deep as before. Prints one line.
+ * jumps: what disturbs a call stack: longjmp out of depth, signals with and without SA_RESTART, a
+ * handler that leaves by siglongjmp, a fault whose instruction is repaired and run again, a fault
+ * that a handler steps over. After each, the call stack must be as deep as before. Prints one line.
  */
 #include <setjmp.h>
 #include <signal.h>

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* manythreads ROUNDS N: ROUNDS threads one after the other, then N at once; every one does the same work. */
+/* manythreads ROUNDS N: ROUNDS threads one after the other, then N at once; every one does the same
+ * work. */
 #include <pthread.h>
 #include <stdlib.h>
 

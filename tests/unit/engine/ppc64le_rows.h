@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * ppc64le encodings as the GNU assembler makes them (the prefixed ones by hand), with what each instruction is.
- * Columns: bytes in memory order, size, class, flow, accesses beside the class, delay, distance of the target, source.
+ * ppc64le encodings as the GNU assembler makes them (the prefixed ones by hand), with what each
+ * instruction is. Columns: bytes in memory order, size, class, flow, accesses beside the class,
+ * delay, distance of the target, source.
  */
 {"\x14\x2a\x64\x7c", 4, QUIPU_INSN_ALU, FLOW_NONE, 0, DELAY_NONE, 0, "add 3,4,5"},
 	{"\x64\x00\x64\x38", 4, QUIPU_INSN_ALU, FLOW_NONE, 0, DELAY_NONE, 0, "addi 3,4,100"},

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * riscv64 encodings as the GNU assembler makes them (the last ones, of extensions that it does not know, by hand from
- * their specifications), with what each instruction is. Columns: word, size, class, flow, distance of the target, source.
+ * riscv64 encodings as the GNU assembler makes them (the last ones, of extensions that it does not
+ * know, by hand from their specifications), with what each instruction is. Columns: word, size,
+ * class, flow, distance of the target, source.
  */
 {0x00c58533, 4, QUIPU_INSN_ALU, FLOW_NONE, 0, "add a0,a1,a2"},
 	{0x40c58533, 4, QUIPU_INSN_ALU, FLOW_NONE, 0, "sub a0,a1,a2"},

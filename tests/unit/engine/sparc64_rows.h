@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * sparc64 encodings as the GNU assembler makes them, with what each instruction is.
- * Columns: bytes in memory order, size, class, flow, accesses beside the class, delay, distance of the target, source.
+ * Columns: bytes in memory order, size, class, flow, accesses beside the class, delay, distance of
+ * the target, source.
  */
 {"\x86\x00\x40\x02", 4, QUIPU_INSN_ALU, FLOW_NONE, 0, DELAY_NONE, 0, "add %g1,%g2,%g3"},
 	{"\x86\x80\x60\x01", 4, QUIPU_INSN_ALU, FLOW_NONE, 0, DELAY_NONE, 0, "addcc %g1,1,%g3"},

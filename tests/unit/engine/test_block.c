@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Is an overflow found at the right instruction? Sums and walks of random blocks against a reference that counts one
- * instruction after the other.
+ * Is an overflow found at the right instruction? Sums and walks of random blocks against a
+ * reference that counts one instruction after the other.
  */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Is every instruction counted as what it is? The riscv64 decoder against the assembler's encodings. */
+/* Is every instruction counted as what it is? The riscv64 decoder against the assembler's
+ * encodings. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Is every instruction counted as what it is? x86-64, ppc64le and sparc64 against the assemblers' encodings. */
+/* Is every instruction counted as what it is? x86-64, ppc64le and sparc64 against the assemblers'
+ * encodings. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * x86-64 encodings as the GNU assembler makes them, with what each instruction is.
- * Columns: bytes in memory order, size, class, flow, accesses beside the class, delay, distance of the target, source.
+ * Columns: bytes in memory order, size, class, flow, accesses beside the class, delay, distance of
+ * the target, source.
  */
 {"\x01\xc3", 2, QUIPU_INSN_ALU, FLOW_NONE, 0, DELAY_NONE, 0, "addl %eax,%ebx"},
 	{"\x49\x01\xc7", 3, QUIPU_INSN_ALU, FLOW_NONE, 0, DELAY_NONE, 0, "addq %rax,%r15"},

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What a user of the event core would miss that no conformance case asks for: the period arithmetic, signals fed by
- * hand, the exact truth, clock events in model time, reasons, slots, CPU-wide and uncore counting, and readers that lie.
+ * What a user of the event core would miss that no conformance case asks for: the period
+ * arithmetic, signals fed by hand, the exact truth, clock events in model time, reasons, slots,
+ * CPU-wide and uncore counting, and readers that lie.
  */
 #include <errno.h>
 #include <poll.h>
@@ -65,7 +66,8 @@ static void test_adjust(void **state)
 	for (int i = 0; i < 200; i++)
 		quipu_reload_adjust(&r, 4 * MS, 4 * MS);
 	assert_int_equal(r.sample_period, 1000000);
-	/* The load falls: what is left is more than eight new periods, so the counter is set anew at once. */
+	/* The load falls: what is left is more than eight new periods, so the counter is set anew
+	 * at once. */
 	r.period_left = 1000000;
 	r.sample_period = 8;
 	assert_true(quipu_reload_adjust(&r, 4 * MS, 32));
@@ -431,7 +433,8 @@ static void test_registration(void **state)
 	world_free(&w);
 }
 
-/* Frequency in the core must be the engine's arithmetic and nothing else: replay it beside the event. */
+/* Frequency in the core must be the engine's arithmetic and nothing else: replay it beside the
+ * event. */
 static void test_overflow_is_reload_arithmetic(void **state)
 {
 	struct quipu_attr a = HW(1, QUIPU_ATTR_FREQ);

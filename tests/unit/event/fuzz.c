@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Hostile clients: random and nearly right attrs, ioctls, maps, reads, with tasks that come, run, fork and go. Nothing is
- * expected but that it survives (run under the sanitizers), that nothing reads back as counted that was not, and that
- * running never exceeds enabled. Deterministic: the same calls every time.
+ * Hostile clients: random and nearly right attrs, ioctls, maps, reads, with tasks that come, run,
+ * fork and go. Nothing is expected but that it survives (run under the sanitizers), that nothing
+ * reads back as counted that was not, and that running never exceeds enabled. Deterministic: the
+ * same calls every time.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -21,7 +22,8 @@ struct fuzz {
 	uint64_t seed;
 	struct quipu_event *e[EVENTS];
 	bool mapped[EVENTS];
-	/* A buffer that several events map lives until the last unmap: keep all of them to the end. */
+	/* A buffer that several events map lives until the last unmap: keep all of them to the end.
+	 */
 	uint8_t *mem[4096];
 	unsigned nmem;
 	struct quipu_task *t[TASKS];

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A reader of records, written from the tables of perf_event_open(2) and the perf ABI sheet A15/A16 alone, so that it
- * shares no mistake with the writer.
+ * A reader of records, written from the tables of perf_event_open(2) and the perf ABI sheet A15/A16
+ * alone, so that it shares no mistake with the writer.
  */
 #include "world.h"
 

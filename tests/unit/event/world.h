@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A small machine for tests of the event core: CPUs at 1 GHz (a cycle is a nanosecond), signals fed by hand, a core PMU
- * "cpu" (type 4) with a few counters that sample, and an uncore PMU "un" with counters of its own on CPUs 0 and 2, no
- * interrupt and no exclude bits. Real enough to multiplex, overflow and refuse; nothing of it is a platform.
+ * A small machine for tests of the event core: CPUs at 1 GHz (a cycle is a nanosecond), signals fed
+ * by hand, a core PMU "cpu" (type 4) with a few counters that sample, and an uncore PMU "un" with
+ * counters of its own on CPUs 0 and 2, no interrupt and no exclude bits. Real enough to multiplex,
+ * overflow and refuse; nothing of it is a platform.
  */
 #ifndef TEST_EVENT_WORLD_H
 #define TEST_EVENT_WORLD_H

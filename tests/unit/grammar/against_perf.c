@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * The event grammar against the stock perf: the same sysfs, written to a directory and given to perf by SYSFS_PATH,
- * the same strings; the attributes that perf prints before it opens an event (-vv) must be ours. perf stops a group at
- * the first event that the host cannot count, so groups are made of software events. Skips where there is no perf 6.1.
+ * The event grammar against the stock perf: the same sysfs, written to a directory and given to
+ * perf by SYSFS_PATH, the same strings; the attributes that perf prints before it opens an event
+ * (-vv) must be ours. perf stops a group at the first event that the host cannot count, so groups
+ * are made of software events. Skips where there is no perf 6.1.
  */
 #include <errno.h>
 #include <setjmp.h>
@@ -129,8 +130,8 @@ static void take_line(struct shown *s, const char *line)
 }
 
 /*
- * Attributes that perf opens for @text, in its order; 0 when it refuses the string. An open that perf repeats with
- * features switched off (flags 0, no exclude_guest, less precise) counts once.
+ * Attributes that perf opens for @text, in its order; 0 when it refuses the string. An open that
+ * perf repeats with features switched off (flags 0, no exclude_guest, less precise) counts once.
  */
 static size_t ask_perf(const char *text, struct shown *out, size_t max)
 {
@@ -196,7 +197,8 @@ static void compare(struct fixture *f, const char *text)
 		/* perf reads directories in any order: instances of a wildcard are a set. */
 		for (size_t k = 0; k < list.n; k++) {
 			const struct quipu_attr *a = &list.items[k].attr;
-			/* Once a PMU of the host refused exclude_guest, perf leaves it out for the rest of the run. */
+			/* Once a PMU of the host refused exclude_guest, perf leaves it out for the
+			 * rest of the run. */
 			uint64_t dropped = list.items[k].uncore ? QUIPU_ATTR_EXCLUDE_GUEST : 0;
 
 			found |= a->type == theirs[i].type && a->config == theirs[i].config &&
@@ -355,7 +357,8 @@ static void generated_strings_mean_the_same(void **state)
 		for (unsigned i = 0; i < nmods; i++)
 			n += snprintf(text + n, sizeof(text) - (size_t)n, "%c",
 				      mods[draw(&seed, 13)]);
-		/* Two event names within the slashes are refused by perf 6.1 or not, by their order; quipu adds them. */
+		/* Two event names within the slashes are refused by perf 6.1 or not, by their
+		 * order; quipu adds them. */
 		if (named(text) > 1)
 			continue;
 		compare(*state, text);

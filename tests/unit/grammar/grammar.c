@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * The event grammar against tables: string -> attribute words, and wrong string -> column and reason. Expected words
- * are worked out from the formats in tree.h by hand; against_perf.c asks the stock perf.
+ * The event grammar against tables: string -> attribute words, and wrong string -> column and
+ * reason. Expected words are worked out from the formats in tree.h by hand; against_perf.c asks the
+ * stock perf.
  */
 #include <errno.h>
 #include <setjmp.h>
@@ -485,8 +486,9 @@ static void caret_stands_under_the_column(void **state)
 }
 
 /*
- * Random strings of the grammar's own pieces, and of random bytes: no crash (the sanitizer builds look on), an error
- * always has a reason and a column inside the string, and a string that is taken gives a well-formed list.
+ * Random strings of the grammar's own pieces, and of random bytes: no crash (the sanitizer builds
+ * look on), an error always has a reason and a column inside the string, and a string that is taken
+ * gives a well-formed list.
  */
 static void hostile_strings_do_no_harm(void **state)
 {

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The sysfs of a small machine that has every kind of PMU file, for the tests of the event grammar. */
+/* The sysfs of a small machine that has every kind of PMU file, for the tests of the event grammar.
+ */
 #ifndef TESTS_UNIT_GRAMMAR_TREE_H
 #define TESTS_UNIT_GRAMMAR_TREE_H
 

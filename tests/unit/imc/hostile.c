@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * A hostile caller of the IMC hardware, and hostile trees: whatever they write, nothing outside of the model is touched (run
- * it under the sanitizers), refusals are the documented ones, and memory that nobody pointed to stays as it was.
+ * A hostile caller of the IMC hardware, and hostile trees: whatever they write, nothing outside of
+ * the model is touched (run it under the sanitizers), refusals are the documented ones, and memory
+ * that nobody pointed to stays as it was.
  */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* Device tree to machine: what is read of good trees, what is said of bad ones, and that hostile bytes stay harmless. */
+/* Device tree to machine: what is read of good trees, what is said of bad ones, and that hostile
+ * bytes stay harmless. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -128,7 +129,8 @@ static void default_costs_are_those_of_the_documentation(void **state)
 	quipu_notes_free(&notes);
 }
 
-/* What the tree that QEMU 7.2 dumps has: 20 cells where rows have 3, the last ones 0, and a file longer than its tree. */
+/* What the tree that QEMU 7.2 dumps has: 20 cells where rows have 3, the last ones 0, and a file
+ * longer than its tree. */
 static void check_virt(const struct blob *b, unsigned ncpus)
 {
 	struct quipu_notes notes = {0};

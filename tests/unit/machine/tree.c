@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * The generated sysfs of machine riscv: against a golden file, against its own PMU tables, and read by programs that
- * nobody here wrote (lscpu, perf list).
+ * The generated sysfs of machine riscv: against a golden file, against its own PMU tables, and read
+ * by programs that nobody here wrote (lscpu, perf list).
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -89,8 +89,8 @@ static void every_file_is_the_golden_one(void **state)
 	size_t len = 0;
 	FILE *f = open_memstream(&text, &len);
 	struct blob golden = blob_file(getenv("QUIPU_GOLDEN_TREE"));
-	const char *out = getenv(
-		"QUIPU_GOLDEN_OUT"); /* where to write a new one, for who changes the tree on purpose */
+	const char *out = getenv("QUIPU_GOLDEN_OUT"); /* where to write a new one, for who changes
+							 the tree on purpose */
 
 	(void)state;
 	assert_non_null(golden.data);
@@ -172,7 +172,8 @@ static void every_cpu_has_the_same_set_of_files(void **state)
 		assert_int_equal(count[i], count[0]);
 }
 
-/* A mask has one hexadecimal digit for four CPUs, in words of 32 from the highest down; a list has ranges. */
+/* A mask has one hexadecimal digit for four CPUs, in words of 32 from the highest down; a list has
+ * ranges. */
 static void masks_and_lists_of_many_cpus_read_as_the_kernels(void **state)
 {
 	char source[32768] = "/dts-v1/; / { #address-cells = <2>; #size-cells = <2>; cpus { "
@@ -308,7 +309,8 @@ static void lscpu_sees_eight_cores_and_their_caches(void **state)
 		print_message("lscpu is not installed (apt-get install util-linux)\n");
 		skip();
 	}
-	/* lscpu 2.38 looks for topology only where it knows a line of /proc/cpuinfo, and it knows none of riscv's */
+	/* lscpu 2.38 looks for topology only where it knows a line of /proc/cpuinfo, and it knows
+	 * none of riscv's */
 	snprintf(command, sizeof(command),
 		 "sed -i 's/^mmu/model name\\t: riscv\\n&/' %s/proc/cpuinfo", root);
 	assert_int_equal(system(command), 0);

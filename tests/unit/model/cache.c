@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Does a cache event count what a cache of that geometry would miss? Against a simulator written from the definitions
- * (time stamps for LRU, a tree of booleans for PLRU), and against closed forms (engine sheet, case 27).
+ * Does a cache event count what a cache of that geometry would miss? Against a simulator written
+ * from the definitions (time stamps for LRU, a tree of booleans for PLRU), and against closed forms
+ * (engine sheet, case 27).
  */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -525,7 +525,8 @@ static void script_prints_what_perf_script_prints(void **state)
 	}
 }
 
-/* Aliases, weak names, symbols without a size, symbols inside others: a whole C library has them all. */
+/* Aliases, weak names, symbols without a size, symbols inside others: a whole C library has them
+ * all. */
 static void every_address_has_the_name_that_perf_gives_it(void **state)
 {
 	static const char *const kinds[] = {"static", "pie"};
@@ -550,8 +551,8 @@ static void every_address_has_the_name_that_perf_gives_it(void **state)
 			size_t len = strcspn(t, "\n");
 
 			/*
-			 * perf 6.1 takes mapping symbols ($xrv64...) for functions, and does not know
-			 * how long the entries of a RISC-V linkage table are.
+			 * perf 6.1 takes mapping symbols ($xrv64...) for functions, and does not
+			 * know how long the entries of a RISC-V linkage table are.
 			 */
 			marker = memmem(t, len, " $x", 3) || memmem(t, len, " $d", 3) ||
 				 memmem(o, strcspn(o, "\n"), "@plt", 4) ||

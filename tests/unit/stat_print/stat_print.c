@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * The output of quipu stat as text: golden tables, fields and JSON lines made from constructed counts. The layouts were
- * compared with those that perf 6.1 prints for the same kinds of lines (columns, field order, keys, number formats).
+ * The output of quipu stat as text: golden tables, fields and JSON lines made from constructed
+ * counts. The layouts were compared with those that perf 6.1 prints for the same kinds of lines
+ * (columns, field order, keys, number formats).
  */
 #include <locale.h>
 #include <setjmp.h>
@@ -247,8 +248,8 @@ static void hostile_names_stay_inside_their_json_string(void **state)
 	json_decref(o);
 	free(text);
 
-	row.name =
-		"\xff\xc3 \xed\xa0\x80 \xc3\xa9"; /* bytes that are no UTF-8, and one letter that is */
+	row.name = "\xff\xc3 \xed\xa0\x80 \xc3\xa9"; /* bytes that are no UTF-8, and one letter that
+							is */
 	text = printed(&s, true);
 	o = json_loads(text, 0, NULL);
 	assert_non_null(o);
