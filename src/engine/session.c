@@ -118,6 +118,13 @@ static struct seg_ring *ring_of(const struct proc *p, unsigned v)
 	return (struct seg_ring *)(p->base + SEG_OFF_RINGS) + v;
 }
 
+/* Threads that take turns on a CPU leave every overflow to the machine, which knows whose turn it
+ * is. */
+static bool serves_alone(const struct session *s, const struct cpu_state *c)
+{
+	return s->head->local && c->threads <= 1;
+}
+
 /* May the engine process serve this overflow by itself? Only if nothing but arithmetic follows from
  * it. */
 static struct quipu_event *local_event(const struct session *s, unsigned cpu, unsigned slot)
@@ -125,7 +132,7 @@ static struct quipu_event *local_event(const struct session *s, unsigned cpu, un
 	const struct want *w = &s->cpus[cpu].want[slot];
 	struct quipu_event *e;
 
-	if (!s->head->local || w->d.overflow == QUIPU_OVERFLOW_BELL ||
+	if (!serves_alone(s, &s->cpus[cpu]) || w->d.overflow == QUIPU_OVERFLOW_BELL ||
 	    (w->d.flags & QUIPU_DEADLINE_TIMER))
 		return NULL;
 	e = quipu_core_slot_event(s->core, cpu, slot);
@@ -153,7 +160,7 @@ static void write_deadline(struct session *s, struct cpu_state *c, struct proc *
 	d->sampling = 1;
 	if (e)
 		d->reload = quipu_event_hw(e)->reload;
-	if (s->head->local && w->d.overflow == QUIPU_OVERFLOW_STEADY) {
+	if (serves_alone(s, c) && w->d.overflow == QUIPU_OVERFLOW_STEADY) {
 		d->overflow = QUIPU_OVERFLOW_STEADY;
 		d->reload = (struct quipu_reload){.sample_period = w->d.step,
 						  .sample_freq = w->d.per,
@@ -176,13 +183,8 @@ static void write_clock(struct session *s, const struct cpu_state *c, struct seg
 /* The vCPU waits (or has not run yet): give it the deadlines of its CPU, and its clock. */
 static void flush_deadlines(struct session *s, struct cpu_state *c, struct proc *p, unsigned v)
 {
-	for (uint64_t m = c->used; m; m &= m - 1) {
-		unsigned slot = bits_low(m);
-
-		write_deadline(s, c, p, v, slot);
-		if (!c->want[slot].armed)
-			c->used &= ~bits_one(slot);
-	}
+	for (uint64_t m = c->used; m; m &= m - 1)
+		write_deadline(s, c, p, v, bits_low(m));
 	write_clock(s, c, session_vcpu(p, v));
 	__atomic_store_n(&session_vcpu(p, v)->deadlines_changed, 1, __ATOMIC_RELEASE);
 }
@@ -351,11 +353,32 @@ static uint64_t drain_one(struct session *s, struct proc *p, unsigned v, const u
 	return size;
 }
 
+/* The machine is about to hear of thread @v: it is the one on its CPU now. */
+static void step_on(struct session *s, struct proc *p, unsigned v)
+{
+	struct cpu_state *c = p->cpu[v];
+	unsigned cpu;
+
+	if (!c || (c->on == p && c->on_vcpu == v))
+		return;
+	cpu = (unsigned)(c - s->cpus);
+	if (c->on) {
+		memcpy(c->on->seen[c->on_vcpu], c->view, sizeof(c->view));
+		quipu_system_stop(s->system, cpu, true);
+	}
+	session_view_switch(c, p->seen[v]);
+	c->on = p;
+	c->on_vcpu = v;
+	quipu_system_run(s->system, cpu, p->tasks[v], 0);
+}
+
 static void drain(struct session *s, struct proc *p, unsigned v)
 {
 	struct seg_ring *ring = ring_of(p, v);
 	uint64_t head = __atomic_load_n(&ring->head, __ATOMIC_ACQUIRE), tail = p->tail[v];
 
+	if (tail != head)
+		step_on(s, p, v);
 	while (tail != head) {
 		uint64_t at = tail % SEG_RING_BYTES, left = head - tail, size = 0;
 
@@ -391,18 +414,56 @@ static void copy_comm(char comm[16], const char *path)
 	snprintf(comm, 16, "%.15s", base_name(path));
 }
 
-/* Put @task on a CPU of its own; without one it runs uncounted, and the user is told. */
+/*
+ * A CPU for a new thread: an idle one, else the one with the fewest threads. Threads that share a
+ * CPU run side by side on the host; the machine puts what they did in a row, in the order in which
+ * it hears of it (step_on). Counts are whole; times and switches then depend on the host.
+ */
+static int choose_cpu(struct session *s)
+{
+	int cpu = quipu_system_place(s->system);
+
+	for (unsigned c = 0; cpu < 0 && c < s->machine->ncpus; c++)
+		if (s->cpus[c].threads)
+			cpu = (int)c;
+	if (cpu < 0)
+		return -1;
+	for (unsigned c = 0; s->cpus[cpu].threads && c < s->machine->ncpus; c++)
+		if (s->cpus[c].threads && s->cpus[c].threads < s->cpus[cpu].threads)
+			cpu = (int)c;
+	s->cpus[cpu].threads++;
+	return cpu;
+}
+
+/* Others of this CPU were told to serve overflows by themselves, by a clock that was theirs. */
+static void ask_sharers(struct session *s, const struct cpu_state *c)
+{
+	for (unsigned i = 0; i < SEG_PROCS; i++)
+		for (unsigned v = 0; s->procs[i].base && v < SEG_VCPUS; v++)
+			if (s->procs[i].cpu[v] == c)
+				__atomic_store_n(&session_vcpu(&s->procs[i], v)->request, 1,
+						 __ATOMIC_RELEASE);
+}
+
+/* Put @task on @cpu; without a task it runs uncounted, and the user is told. */
 static void board(struct session *s, struct proc *p, unsigned v, struct quipu_task *task, int cpu,
 		  uint64_t not_before)
 {
+	struct cpu_state *c = cpu < 0 ? NULL : &s->cpus[cpu];
+
 	p->tasks[v] = task;
-	if (cpu < 0 || !task) {
+	if (!c || !task) {
 		s->facts.uncounted_threads++;
 		return;
 	}
-	p->cpu[v] = &s->cpus[cpu];
+	if (c->threads > 1)
+		ask_sharers(s, c);
+	if (!c->on)
+		quipu_system_wake(s->system, (unsigned)cpu, not_before);
+	memset(p->seen[v], 0, sizeof(p->seen[v]));
+	p->cpu[v] = c;
 	session_vcpu(p, v)->cpu = (uint32_t)cpu;
-	quipu_system_run(s->system, (unsigned)cpu, task, not_before);
+	step_on(s, p, v);
 }
 
 static void bury(struct session *s, struct proc *p);
@@ -419,12 +480,15 @@ static bool take_over(struct session *s, struct proc *q, struct proc *p, unsigne
 
 		if (!q->tasks[u] || quipu_task_tid(q->tasks[u]) != (pid_t)p->seg->pid)
 			continue;
+		step_on(s, q, u);
 		drain(s, q, u);
 		p->tasks[v] = q->tasks[u];
 		p->cpu[v] = c;
 		if (c) {
 			session_view_vcpu(s, c, session_vcpu(q, u));
 			session_view_gone(s, c);
+			c->on = p;
+			c->on_vcpu = v;
 			session_vcpu(p, v)->cpu = (uint32_t)(c - s->cpus);
 		}
 		s->facts.bells_lost += session_vcpu(q, u)->lost;
@@ -454,6 +518,18 @@ static bool serve_exec(struct session *s, struct proc *p, unsigned v, const char
 	return taken;
 }
 
+/* What the engine process says that it runs; the segment is the guest's to scribble on. */
+static unsigned isa_bit(const struct seg_proc *proc)
+{
+	char name[sizeof(proc->isa)];
+	int isa;
+
+	memcpy(name, proc->isa, sizeof(name));
+	name[sizeof(name) - 1] = 0;
+	isa = quipu_isa_find(name);
+	return isa < 0 ? 0 : 1u << isa;
+}
+
 static void serve_start(struct session *s, struct proc *p, unsigned v)
 {
 	char path[SEG_PATH], comm[16];
@@ -462,6 +538,7 @@ static void serve_start(struct session *s, struct proc *p, unsigned v)
 	memcpy(path, p->seg->path, sizeof(path));
 	path[SEG_PATH - 1] = 0;
 	copy_comm(comm, path);
+	s->facts.isas |= isa_bit(p->seg);
 	if (serve_exec(s, p, v, comm)) {
 		drain(s, p, v);
 		p->started = true;
@@ -475,18 +552,47 @@ static void serve_start(struct session *s, struct proc *p, unsigned v)
 		task = quipu_task_new(s->core, NULL, (pid_t)p->seg->pid, (pid_t)p->seg->pid, false,
 				      comm, 0);
 	s->facts.threads++;
-	board(s, p, v, task, quipu_system_place(s->system), quipu_system_time(s->system));
+	board(s, p, v, task, choose_cpu(s), quipu_system_time(s->system));
 	if (p->cpu[v])
 		quipu_task_exec(task, comm, (unsigned)(p->cpu[v] - s->cpus));
 	drain(s, p, v); /* the mappings of the new image, at time 0 of it */
 	p->started = true;
 }
 
+/* Thread @v is about to fork: where and when the child begins is settled while it waits. */
+static void note_fork(struct session *s, struct proc *p, unsigned v)
+{
+	struct fork_note *f = &p->forks[v];
+
+	if (f->n == FORKS_PENDING)
+		return;
+	f->born[f->n] =
+		p->cpu[v] ? quipu_system_now(s->system, (unsigned)(p->cpu[v] - s->cpus)) : 0;
+	f->cpu[f->n++] = choose_cpu(s);
+}
+
+/* The oldest fork of @v whose child was not seen yet. False: none was noted. */
+static bool take_fork(struct proc *p, unsigned v, int *cpu, uint64_t *born)
+{
+	struct fork_note *f = &p->forks[v];
+
+	if (!f->n)
+		return false;
+	*cpu = f->cpu[0];
+	*born = f->born[0];
+	f->n--;
+	memmove(f->cpu, f->cpu + 1, f->n * sizeof(f->cpu[0]));
+	memmove(f->born, f->born + 1, f->n * sizeof(f->born[0]));
+	return true;
+}
+
 static void serve_clone(struct session *s, struct proc *p, unsigned v, uint64_t child)
 {
+	if (child == SEG_VCPUS)
+		note_fork(s, p, v);
 	if (child >= SEG_VCPUS)
 		return;
-	p->placed[child] = quipu_system_place(s->system);
+	p->placed[child] = choose_cpu(s);
 	p->born[child] =
 		p->cpu[v] ? quipu_system_now(s->system, (unsigned)(p->cpu[v] - s->cpus)) : 0;
 	p->parent[child] = p->tasks[v];
@@ -499,7 +605,7 @@ static void serve_thread(struct session *s, struct proc *p, unsigned v)
 	struct quipu_task *parent = p->parent[v], *task;
 
 	s->facts.threads++;
-	if (cpu >= 0)
+	if (cpu >= 0 && !s->cpus[cpu].on)
 		quipu_system_wake(s->system, (unsigned)cpu,
 				  p->born[v]); /* before FORK is stamped */
 	task = quipu_task_new(s->core, parent, (pid_t)p->seg->pid, (pid_t)vcpu->tid, true, NULL,
@@ -513,17 +619,17 @@ static void serve_fork(struct session *s, struct proc *p, unsigned v, uint64_t f
 {
 	struct proc *parent = from < SEG_PROCS && s->procs[from].base ? &s->procs[from] : NULL;
 	struct quipu_task *of, *task;
-	int cpu = quipu_system_place(s->system);
 	uint64_t born = 0;
+	int cpu = -1;
 
 	if (parent && parent->seg->pid != p->seg->parent_pid)
 		parent = NULL; /* the slot is another's by now */
 	of = parent ? parent->tasks[v] : NULL;
-	if (parent && parent->cpu[v])
-		born = quipu_system_now(s->system, (unsigned)(parent->cpu[v] - s->cpus));
+	if (!parent || !take_fork(parent, v, &cpu, &born))
+		cpu = choose_cpu(s);
 
 	s->facts.threads++;
-	if (cpu >= 0)
+	if (cpu >= 0 && !s->cpus[cpu].on)
 		quipu_system_wake(s->system, (unsigned)cpu, born);
 	task = quipu_task_new(s->core, of, (pid_t)p->seg->pid, (pid_t)p->seg->pid, false, NULL,
 			      cpu >= 0 ? (unsigned)cpu : 0);
@@ -538,6 +644,7 @@ static void leave(struct session *s, struct proc *p, unsigned v)
 {
 	struct cpu_state *c = p->cpu[v];
 
+	step_on(s, p, v);
 	if (c) {
 		unsigned cpu = (unsigned)(c - s->cpus);
 
@@ -546,7 +653,9 @@ static void leave(struct session *s, struct proc *p, unsigned v)
 			quipu_task_exit(p->tasks[v], cpu);
 		quipu_system_stop(s->system, cpu, false);
 		session_view_gone(s, c);
-		quipu_system_leave(s->system, cpu);
+		c->on = NULL;
+		if (!--c->threads)
+			quipu_system_leave(s->system, cpu);
 	} else if (p->tasks[v]) {
 		quipu_task_exit(p->tasks[v], 0);
 	}
@@ -608,6 +717,7 @@ static void serve_bell(struct session *s, struct proc *p, unsigned v)
 
 	if (bell == vcpu->ack)
 		return;
+	step_on(s, p, v);
 	if (!(reason & SEG_BELL_START))
 		drain(s, p, v);
 	if (p->cpu[v] && !(reason & REASONS_WITHOUT_VIEW))
@@ -671,6 +781,7 @@ static void bury(struct session *s, struct proc *p)
 
 		if (!p->tasks[v])
 			continue;
+		step_on(s, p, v);
 		drain(s, p, v);
 		if (p->cpu[v])
 			session_view_vcpu(s, p->cpu[v], vcpu);
@@ -939,7 +1050,7 @@ static void for_each_running(struct session *s,
 static void ask_if_different(struct session *s, struct proc *p, unsigned v)
 {
 	(void)s;
-	if (deadlines_differ(p->cpu[v]))
+	if (p->cpu[v]->threads > 1 || deadlines_differ(p->cpu[v]))
 		__atomic_store_n(&session_vcpu(p, v)->request, 1, __ATOMIC_RELEASE);
 }
 
@@ -971,6 +1082,7 @@ static void refresh_thread(struct session *s, struct proc *p, unsigned v)
 	if (vcpu->state != SEG_SYSCALL)
 		return;
 	/* It waits in a system call: what it has published stands. */
+	step_on(s, p, v);
 	drain(s, p, v);
 	session_view_vcpu(s, p->cpu[v], vcpu);
 }

@@ -82,6 +82,7 @@ struct session_facts {
 	unsigned uncounted_threads; /* found no vCPU record */
 	unsigned foreign_execs;	    /* programs that ran natively, uncounted */
 	unsigned bells_lost;
+	unsigned isas;	    /* bit of each instruction set (enum quipu_isa) that programs had */
 	uint64_t own_calls; /* enum seg_own_call bits */
 	uint64_t records_lost;
 	uint64_t local_mismatches; /* reloads that the machine would have done otherwise (always 0)

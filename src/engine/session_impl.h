@@ -33,7 +33,19 @@ struct cpu_state {
 	uint64_t gone[SEG_INDEXES];
 	uint64_t view[SEG_INDEXES];
 	struct want want[QUIPU_SLOTS];
-	uint64_t used; /* slots that are armed here or there */
+	uint64_t used;	  /* slots that were ever armed */
+	unsigned threads; /* placed here; more than one take turns */
+	struct proc *on;  /* whose view it is, NULL: nobody's */
+	unsigned on_vcpu;
+};
+
+/* Forks of a thread whose child has not begun yet. */
+#define FORKS_PENDING 8u
+
+struct fork_note {
+	unsigned n;
+	int cpu[FORKS_PENDING];
+	uint64_t born[FORKS_PENDING]; /* ns, the parent's clock */
 };
 
 struct proc {
@@ -45,9 +57,11 @@ struct proc {
 	struct quipu_task *parent[SEG_VCPUS]; /* of a vCPU that was announced and has not run yet */
 	struct cpu_state *cpu[SEG_VCPUS];
 	int placed[SEG_VCPUS];
-	uint64_t born[SEG_VCPUS]; /* ns, its creator's clock */
-	uint64_t tail[SEG_VCPUS]; /* of the ring: our own copy */
+	uint64_t born[SEG_VCPUS];	       /* ns, its creator's clock */
+	uint64_t tail[SEG_VCPUS];	       /* of the ring: our own copy */
+	uint64_t seen[SEG_VCPUS][SEG_INDEXES]; /* view of a thread that another took the CPU from */
 	uint64_t lost_seen[SEG_VCPUS];
+	struct fork_note forks[SEG_VCPUS];
 	uint64_t opened; /* session.order when it was first seen */
 };
 
@@ -100,6 +114,9 @@ void session_view_record(struct session *, struct cpu_state *, const uint64_t la
 void session_view_vcpu(struct session *, struct cpu_state *, const struct seg_vcpu *);
 /* The present thread leaves the CPU: its counts become the CPU's past. */
 void session_view_gone(struct session *, struct cpu_state *);
+/* Another thread's turn: the CPU's counts stay, the view is that of the one that last showed @seen.
+ */
+void session_view_switch(struct cpu_state *, const uint64_t seen[SEG_INDEXES]);
 
 /* launch.c: what the plugin needs to know of the program, and the words before it. NULL: out of
  * memory. */

@@ -176,6 +176,15 @@ static uint32_t features_of(quipu_signal signal)
 	return 0;
 }
 
+void session_view_switch(struct cpu_state *c, const uint64_t seen[SEG_INDEXES])
+{
+	/* gone may pass below zero: it is an offset, and offsets wrap. */
+	for (unsigned k = 0; k < SEG_INDEXES; k++) {
+		c->gone[k] += c->view[k] - seen[k];
+		c->view[k] = seen[k];
+	}
+}
+
 int session_require(struct session *s, quipu_signal signal)
 {
 	struct seg_header *h = s->head;

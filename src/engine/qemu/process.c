@@ -303,8 +303,12 @@ static void survive(const struct seg_vcpu *old, uint64_t from)
 
 static void fork_prepare(void)
 {
-	if (calling)
-		forking = *calling;
+	if (!calling)
+		return;
+	/* The machine settles when and where the child begins while the parent stands still. */
+	if (engine.slot >= 0)
+		fold_ring(calling, SEG_BELL_CLONE, SEG_VCPUS, 0);
+	forking = *calling;
 }
 
 /* In the child, on the thread that forked. Only calls that are safe there. */
