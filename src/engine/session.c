@@ -945,6 +945,7 @@ int session_open_house(struct session *s, const struct session_hooks *hooks)
 
 	s->house = true;
 	s->head->house = 1;
+	s->head->quantum = 4096; /* clients may want something of a running thread soon */
 	s->hooks = *hooks;
 	snprintf(s->head->plugin, SEG_PATH, "%s", s->options.plugin);
 	for (size_t i = 0; i < sizeof(house_signals) / sizeof(house_signals[0]); i++)
@@ -1208,7 +1209,7 @@ static void fill_header(struct session *s)
 	h->size = SEG_BYTES;
 	h->features = SEG_COUNT;
 	h->ncpus = m->ncpus;
-	h->quantum = 4096;
+	h->quantum = 32768;
 	h->hz = m->hz;
 	h->lane_signal[SEG_LANE_INSTRUCTIONS] = QUIPU_SIGNAL_INSTRUCTIONS;
 	h->lane_signal[SEG_LANE_CYCLES] = QUIPU_SIGNAL_CYCLES;
