@@ -254,7 +254,7 @@ static void check_namespaces(struct doctor *d)
 
 static void check_hypervisor(struct doctor *d)
 {
-	char vendor[128] = "", type[64];
+	char vendor[128] = "", type[128];
 	FILE *f = fopen("/proc/cpuinfo", "re");
 	char line[4096];
 	bool virtual = false;
@@ -301,15 +301,14 @@ static void check_memory(struct doctor *d)
 static const struct target {
 	enum quipu_isa isa;
 	const char *sysroot, *libc, *compiler, *compiler_package;
-	bool runs; /* the engine of this version decodes it */
 } targets[] = {
 	{QUIPU_ISA_RISCV64, "/usr/riscv64-linux-gnu", "libc6-dev-riscv64-cross",
-	 "riscv64-linux-gnu-gcc", "gcc-riscv64-linux-gnu", true},
+	 "riscv64-linux-gnu-gcc", "gcc-riscv64-linux-gnu"},
 	{QUIPU_ISA_PPC64LE, "/usr/powerpc64le-linux-gnu", "libc6-dev-ppc64el-cross",
-	 "powerpc64le-linux-gnu-gcc", "gcc-powerpc64le-linux-gnu", false},
+	 "powerpc64le-linux-gnu-gcc", "gcc-powerpc64le-linux-gnu"},
 	{QUIPU_ISA_SPARC64, "/usr/sparc64-linux-gnu", "libc6-dev-sparc64-cross",
-	 "sparc64-linux-gnu-gcc", "gcc-sparc64-linux-gnu", false},
-	{QUIPU_ISA_X86_64, NULL, NULL, NULL, NULL, false},
+	 "sparc64-linux-gnu-gcc", "gcc-sparc64-linux-gnu"},
+	{QUIPU_ISA_X86_64, NULL, NULL, NULL, NULL},
 };
 
 static void check_plugin(struct doctor *d)
@@ -388,14 +387,8 @@ static void check_qemu(struct doctor *d, const struct target *t)
 		say(d, name, LIMITED, "see plugin above", "%s, version %s; the plugin is missing",
 		    file, version);
 	} else if (check_loads(d, name, file, version)) {
-		if (t->runs)
-			say(d, name, OK, NULL, "%s, version %s, loads the plugin", file, version);
-		else
-			say(d, name, LIMITED, "nothing to do: use a riscv64 program",
-			    "%s, version %s, loads the plugin; this version of quipu counts "
-			    "riscv64 only",
-			    file, version);
-		d->counts |= t->runs;
+		say(d, name, OK, NULL, "%s, version %s, loads the plugin", file, version);
+		d->counts = true;
 	}
 	free(file);
 }
@@ -487,7 +480,8 @@ static void examine(struct doctor *d)
 	d->section = "Engine";
 	check_plugin(d);
 	for (size_t i = 0; i < n; i++)
-		check_qemu(d, &targets[i]);
+		if (session_runs(targets[i].isa))
+			check_qemu(d, &targets[i]);
 	check_machines(d);
 	d->section = "Programs to count";
 	for (size_t i = 0; i < n; i++)

@@ -24,6 +24,7 @@
 
 #include "cli/cli.h"
 #include "config.h"
+#include "engine/session.h"
 
 #define TREE_MAGIC 0xd00dfeedu
 #define MAX_DIRS   24
@@ -445,7 +446,7 @@ const char *cli_machine_for_elf(unsigned e_machine)
 	};
 
 	for (size_t i = 0; i < sizeof(machine) / sizeof(machine[0]); i++)
-		if (quipu_isa_elf(machine[i].isa) == e_machine)
+		if (quipu_isa_elf(machine[i].isa) == e_machine && session_runs(machine[i].isa))
 			return machine[i].name;
 	return NULL;
 }
