@@ -194,6 +194,9 @@ static const char *why_never_ran(const struct quipu_event *e, const struct total
 		return e->reason;
 	if (leader->reason)
 		return leader->reason;
+	/* A refused add leaves its reason, so this one was never even tried. */
+	if (t->enabled && e->task && e->cpu >= 0)
+		return "its task never ran on its CPU while it was enabled";
 	if (t->enabled)
 		return "no counter was free while it was enabled";
 	if (leader->state == STATE_OFF || e->state == STATE_OFF)

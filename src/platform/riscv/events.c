@@ -371,7 +371,7 @@ bool riscv_events_modelled(const struct quipu_riscv *rv, uint64_t selector, stru
 	       missing_signal(rv, c) == QUIPU_SIGNAL_NONE;
 }
 
-/* The part of a machine that a signal comes from, in a person's words. */
+/* The part of a machine that a signal comes from, in a person's words; the first row that fits. */
 static const char *source_of(quipu_signal s)
 {
 	static const struct {
@@ -380,8 +380,10 @@ static const char *source_of(quipu_signal s)
 	} source[] = {
 		{QUIPU_SIGNAL_BRANCH_MISSES, QUIPU_SIGNAL_RETURN_MISSES, "branch predictor"},
 		{QUIPU_SIGNAL_L1I_ACCESSES, QUIPU_SIGNAL_L1I_MISSES, "L1I cache"},
+		{QUIPU_SIGNAL_L1D_PREFETCHES, QUIPU_SIGNAL_L1D_PREFETCH_MISSES, "prefetches"},
 		{QUIPU_SIGNAL_L1D_READS, QUIPU_SIGNAL_L1D_WRITEBACKS, "L1D cache"},
 		{QUIPU_SIGNAL_L2_READS, QUIPU_SIGNAL_L2_WRITE_MISSES, "L2 cache"},
+		{QUIPU_SIGNAL_LL_PREFETCHES, QUIPU_SIGNAL_LL_PREFETCH_MISSES, "prefetches"},
 		{QUIPU_SIGNAL_LL_READS, QUIPU_SIGNAL_LL_PREFETCH_MISSES, "last-level cache"},
 		{QUIPU_SIGNAL_ITLB_ACCESSES, QUIPU_SIGNAL_ITLB_MISSES, "instruction TLB"},
 		{QUIPU_SIGNAL_DTLB_READS, QUIPU_SIGNAL_DTLB_WRITE_MISSES, "data TLB"},
