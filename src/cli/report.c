@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * quipu report: where the samples of perf.data fell, in the text layout of `perf report --stdio`
- * (Linux 6.1) or as JSON. Each event says whether its numbers are exact, modelled or the host's.
+ * (Linux 6.1) or as JSON. Each event says what its numbers are, where the file tells.
  */
 #include <errno.h>
 #include <getopt.h>
@@ -458,13 +458,14 @@ static void print_event(const struct report *r, size_t i)
 	const struct perfdata_event *ev = &r->events[i];
 	uint64_t whole = profile_aggregate_period(r->sums[i]);
 	struct layout l = {.children = with_children(r, i)};
+	const char *label = perfdata_label(r->profile.data, i);
 	const struct profile_entry *const *v;
 	size_t n;
 
 	v = profile_aggregate_sort(r->sums[i], &n);
 	printf("# Samples: %" PRIu64 "  of event '%s' (%s)\n",
 	       profile_aggregate_samples(r->sums[i]), ev->name,
-	       quipu_exactness_name(ev->exactness));
+	       label ? label : "label not kept by perf");
 	printf("# Event count (approx.): %" PRIu64 "\n#\n", whole);
 	measure(r, v, n, &l);
 	print_titles(r, &l);
@@ -644,7 +645,7 @@ static json_t *json_event(const struct report *r, size_t i)
 		if (shown(r, v[k], children, whole))
 			json_array_append_new(list, json_entry(r, v[k], children, whole));
 	json_object_set_new(o, "event", json_text(ev->name));
-	json_object_set_new(o, "class", json_string(quipu_exactness_name(ev->exactness)));
+	json_object_set_new(o, "class", json_text(perfdata_label(r->profile.data, i)));
 	json_object_set_new(o, "samples",
 			    json_integer((json_int_t)profile_aggregate_samples(r->sums[i])));
 	json_object_set_new(o, "lost", json_integer((json_int_t)r->lost[i]));
@@ -683,9 +684,7 @@ static int run(struct report *r, const char *path)
 		print_json(r);
 	else
 		print_text(r);
-	if (fflush(stdout) || ferror(stdout))
-		return cli_error("cannot write: %s", strerror(errno));
-	return 0;
+	return 0; /* whether it arrived is told by main() */
 }
 
 int cmd_report(int argc, char **argv)

@@ -37,6 +37,11 @@ struct perfdata_pmu {
 	const char *name;
 };
 
+/* A group of events: @members of them in a row, the leader first. */
+struct perfdata_group {
+	uint32_t leader, members;
+};
+
 /* What the header of the file tells. A NULL string or a zero count leaves the feature out. */
 struct perfdata_info {
 	const char *hostname;  /* host fact: differs between hosts */
@@ -51,6 +56,9 @@ struct perfdata_info {
 	const struct perfdata_cpu *topology; /* @cpus of them, or NULL */
 	const struct perfdata_pmu *pmus;
 	size_t nr_pmus;
+	const struct perfdata_group *groups;
+	size_t nr_groups;
+	bool partial; /* some of what ran was not counted: what is labelled exact is not whole */
 };
 
 /*
@@ -109,7 +117,7 @@ struct perfdata_event {
 	uint64_t *ids;
 	size_t nr_ids;
 	char *name; /* never NULL: made from type and config where the file has none */
-	enum quipu_exactness exactness; /* QUIPU_HOST for a file that perf wrote */
+	enum quipu_exactness exactness; /* of a file that quipu wrote; see perfdata_label */
 };
 
 struct perfdata_build_id {
@@ -129,7 +137,7 @@ struct perfdata_features {
 	uint64_t time_first, time_last;
 	struct perfdata_build_id *build_ids;
 	size_t nr_build_ids;
-	bool by_quipu;
+	bool by_quipu, partial;
 	bool compressed;
 	uint64_t set[4]; /* feature bits */
 };
@@ -150,6 +158,12 @@ const struct perfdata_event *perfdata_events(const struct perfdata *, size_t *n)
 const struct perfdata_features *perfdata_features(const struct perfdata *);
 int perfdata_each(const struct perfdata *, int (*fn)(void *arg, const struct profile_record *),
 		  void *arg);
+/*
+ * perfdata_label - what the numbers of event @i are: "exact", "modelled", "host" or "partial". NULL
+ *	when perf wrote the file: it keeps no label, and its header cannot tell the host's own PMU
+ *	from that of a machine.
+ */
+const char *perfdata_label(const struct perfdata *, size_t i);
 size_t perfdata_malformed(const struct perfdata *);
 size_t perfdata_unknown_ids(const struct perfdata *);
 

@@ -48,6 +48,7 @@ enum perfdata_feature {
 	PERFDATA_CPU_TOPOLOGY = 13,
 	PERFDATA_NUMA_TOPOLOGY = 14,
 	PERFDATA_PMU_MAPPINGS = 16,
+	PERFDATA_GROUP_DESC = 17,
 	PERFDATA_AUXTRACE = 18,
 	PERFDATA_SAMPLE_TIME = 21,
 	PERFDATA_DIR_FORMAT = 24,
@@ -65,6 +66,7 @@ enum perfdata_feature {
 enum perfdata_quipu_tag {
 	PERFDATA_TAG_MACHINE = 1, /* name */
 	PERFDATA_TAG_LABELS = 2,  /* one byte per event: enum quipu_exactness */
+	PERFDATA_TAG_PARTIAL = 3, /* no contents: the run was not counted whole */
 };
 
 /* ---- ids ---- */

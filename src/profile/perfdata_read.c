@@ -456,6 +456,8 @@ static void read_quipu(struct perfdata *d, struct span *s)
 			d->feat.machine = strndup((const char *)p, size);
 		else if (tag == PERFDATA_TAG_LABELS)
 			read_labels(d, p, size);
+		else if (tag == PERFDATA_TAG_PARTIAL)
+			d->feat.partial = true;
 		span_take(s, -size & 7);
 	}
 }
@@ -770,6 +772,15 @@ int perfdata_each(const struct perfdata *d, int (*fn)(void *arg, const struct pr
 			return r;
 	}
 	return 0;
+}
+
+const char *perfdata_label(const struct perfdata *d, size_t i)
+{
+	if (!d->feat.by_quipu)
+		return NULL;
+	if (d->feat.partial && d->events[i].exactness == QUIPU_EXACT)
+		return "partial";
+	return quipu_exactness_name(d->events[i].exactness);
 }
 
 size_t perfdata_malformed(const struct perfdata *d)

@@ -671,6 +671,21 @@ static void feature_pmus(struct blob *b, const struct perfdata_writer *w,
 	}
 }
 
+/* A group without a name is called this by perf's own writer, and its reader knows it. */
+static void feature_groups(struct blob *b, const struct perfdata_writer *w,
+			   const struct perfdata_info *info)
+{
+	(void)w;
+	if (!info->nr_groups)
+		return;
+	blob_u32(b, (uint32_t)info->nr_groups);
+	for (size_t i = 0; i < info->nr_groups; i++) {
+		blob_string(b, "{anon_group}");
+		blob_u32(b, info->groups[i].leader);
+		blob_u32(b, info->groups[i].members);
+	}
+}
+
 static void feature_time(struct blob *b, const struct perfdata_writer *w,
 			 const struct perfdata_info *info)
 {
@@ -700,6 +715,8 @@ static void feature_quipu(struct blob *b, const struct perfdata_writer *w,
 	for (size_t i = 0; i < w->nr_events; i++)
 		blob_add(&labels, &(uint8_t){(uint8_t)w->events[i].exactness}, 1);
 	quipu_block(b, PERFDATA_TAG_LABELS, labels.v, labels.n);
+	if (info->partial)
+		quipu_block(b, PERFDATA_TAG_PARTIAL, NULL, 0);
 	b->failed |= labels.failed;
 	blob_free(&labels);
 }
@@ -715,7 +732,8 @@ static const struct {
 	{PERFDATA_TOTAL_MEM, feature_memory},	 {PERFDATA_CMDLINE, feature_cmdline},
 	{PERFDATA_EVENT_DESC, feature_events},	 {PERFDATA_CPU_TOPOLOGY, feature_topology},
 	{PERFDATA_NUMA_TOPOLOGY, feature_numa},	 {PERFDATA_PMU_MAPPINGS, feature_pmus},
-	{PERFDATA_SAMPLE_TIME, feature_time},	 {PERFDATA_QUIPU, feature_quipu},
+	{PERFDATA_GROUP_DESC, feature_groups},	 {PERFDATA_SAMPLE_TIME, feature_time},
+	{PERFDATA_QUIPU, feature_quipu},
 };
 #define NR_FEATURES (sizeof(features) / sizeof(features[0]))
 

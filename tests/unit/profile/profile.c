@@ -730,10 +730,37 @@ static void a_file_that_perf_recorded_is_read(void **state)
 		free(ours);
 		ours = output(&status, "'%s' report -i '%s'", tool, path);
 		assert_int_equal(status, 0);
-		assert_has(ours, "(host)");
+		assert_has(ours, "(label not kept by perf)");
 		assert_has(ours, "[.] spin_long");
 		free(ours);
 	}
+}
+
+static void groups_and_a_run_that_was_not_counted_whole_are_kept(void **state)
+{
+	static const struct perfdata_group pair = {0, 2};
+	struct perfdata_info info = {.arch = "riscv64", .groups = &pair, .nr_groups = 1};
+	char path[128], *text;
+	struct perfdata_error err;
+
+	(void)state;
+	in_dir(path, "whole");
+	for (int i = 0; i < 2; i++) {
+		struct perfdata_writer *w = begin(path, false);
+		struct perfdata *d;
+
+		info.partial = i;
+		add_sample(w, EXACT_ID, 1000000, 0x10000, 1000, NULL, 0);
+		assert_int_equal(perfdata_finish(w, &info, &err), 0);
+		d = perfdata_open(path, &err);
+		assert_non_null(d);
+		assert_string_equal(perfdata_label(d, 0), i ? "partial" : "exact");
+		assert_string_equal(perfdata_label(d, 1), "modelled");
+		perfdata_close(d);
+	}
+	text = output(NULL, "perf evlist -g -i '%s' 2>/dev/null", path);
+	assert_has(text, "{instructions:u,cycles:u}");
+	free(text);
 }
 
 /* ---- symbols ---- */
@@ -1247,6 +1274,7 @@ int main(void)
 		cmocka_unit_test(call_graphs_are_those_of_perf),
 		cmocka_unit_test(a_call_at_the_end_of_a_function_is_that_functions),
 		cmocka_unit_test(a_file_that_perf_recorded_is_read),
+		cmocka_unit_test(groups_and_a_run_that_was_not_counted_whole_are_kept),
 		cmocka_unit_test(inlined_functions_are_those_of_addr2line),
 		cmocka_unit_test(report_shows_inlined_functions),
 		cmocka_unit_test(a_stripped_program_gives_addresses_and_the_reason),
