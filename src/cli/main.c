@@ -50,8 +50,7 @@ static void usage(FILE *f)
 	fputs("usage: quipu COMMAND [OPTIONS] [--] [PROGRAM ...]\n\n", f);
 	for (const struct command *c = commands; c->name; c++)
 		fprintf(f, "  %-8s  %s\n", c->name, c->summary);
-	fputs("\n`quipu COMMAND --help` explains a command; `quipu doctor` explains this host.\n",
-	      f);
+	fputs("\n`quipu help COMMAND` explains a command; `quipu doctor` explains this host.\n", f);
 }
 
 /* What was printed must have arrived: a full disk is an error of the command that filled it. */
@@ -68,11 +67,24 @@ static int finish(int status)
 	return status ? status : 1;
 }
 
+static int run(int argc, char **argv)
+{
+	for (const struct command *c = commands; c->name; c++)
+		if (!strcmp(argv[0], c->name))
+			return finish(c->main(argc, argv));
+	return cli_error("no command '%s'; `quipu help` lists them", argv[0]);
+}
+
 int main(int argc, char **argv)
 {
 	if (argc < 2) {
 		usage(stderr);
 		return 2;
+	}
+	if (!strcmp(argv[1], "help") && argc > 2) { /* `help stat` is `stat --help` */
+		char *const help[] = {argv[2], "--help", NULL};
+
+		return run(2, (char **)help);
 	}
 	if (!strcmp(argv[1], "help") || !strcmp(argv[1], "--help") || !strcmp(argv[1], "-h")) {
 		usage(stdout);
@@ -82,8 +94,5 @@ int main(int argc, char **argv)
 		printf("quipu %s\n", QUIPU_VERSION);
 		return finish(0);
 	}
-	for (const struct command *c = commands; c->name; c++)
-		if (!strcmp(argv[1], c->name))
-			return finish(c->main(argc - 1, argv + 1));
-	return cli_error("no command '%s'; `quipu help` lists them", argv[1]);
+	return run(argc - 1, argv + 1);
 }

@@ -65,7 +65,7 @@ static volatile int interrupted;
 static void on_signal(int sig)
 {
 	(void)sig;
-	interrupted = 1;
+	interrupted = RUN_INTERRUPTED;
 }
 
 /* ---- options ---- */
@@ -246,12 +246,16 @@ static int refuse_event(const struct recording *r, const struct quipu_parsed *e,
 static int open_one(struct recording *r, size_t i, unsigned at)
 {
 	struct quipu_parsed *e = &r->list.items[i];
+	const char *unmodelled = run_unmodelled(&e->attr);
 	struct quipu_event *group = e->leader == i ? NULL : r->events[e->leader * r->ncpus + at];
 	pid_t pid = r->options->system_wide || r->options->cpus ? -1 : quipu_task_pid(r->run.task);
 	struct quipu_event **out = &r->events[i * r->ncpus + at];
 	int precise = e->precise_max ? 3 : -1, rc;
 	uint32_t size_back;
 
+	if (unmodelled)
+		return cli_error("machine %s cannot sample %s: %s", r->run.machine->name, e->name,
+				 unmodelled);
 	for (;;) {
 		if (precise >= 0)
 			e->attr.flags = (e->attr.flags & ~QUIPU_ATTR_PRECISE_MASK) |
@@ -367,17 +371,24 @@ static int describe_events(struct recording *r)
 
 /* ---- rings to file ---- */
 
+/* A line that is drawn over and over must not meet the program's output on one terminal. */
+static bool draws(const struct recording *r)
+{
+	return !r->options->quiet && cli_progress() && !cli_colour();
+}
+
 static void show_progress(struct recording *r)
 {
 	struct timespec now;
 
-	if (r->options->quiet || !cli_progress())
+	if (!draws(r))
 		return;
 	clock_gettime(CLOCK_MONOTONIC, &now);
 	if (now.tv_sec == r->shown.tv_sec && now.tv_nsec - r->shown.tv_nsec < 200000000)
 		return;
 	r->shown = now;
-	fprintf(stderr, "\r[ quipu record: %" PRIu64 " samples, %.3f MB ]\033[K",
+	/* The cursor goes back, so that what the program says of an error begins on the left. */
+	fprintf(stderr, "\033[K[ quipu record: %" PRIu64 " samples, %.3f MB ]\r",
 		perfdata_samples(r->file), (double)perfdata_bytes(r->file) / 1e6);
 }
 
@@ -400,7 +411,7 @@ static void drain_ring(struct recording *r, struct ring *ring)
 	if (!r->write_error) {
 		r->write_error = perfdata_append(r->file, data + at, len);
 		if (r->write_error)
-			interrupted = 1; /* no use in running on */
+			interrupted = RUN_IN_VAIN;
 	}
 	__atomic_store_n(&page->data_tail, head, __ATOMIC_RELEASE);
 	show_progress(r);
@@ -430,7 +441,36 @@ static struct perfdata_cpu *make_topology(const struct quipu_machine *m)
 	return t;
 }
 
-static int finish_file(struct recording *r, char **cmdline)
+/* The groups among the events; NULL when there are none. */
+static struct perfdata_group *find_groups(const struct recording *r, size_t *n)
+{
+	struct perfdata_group *groups = calloc(r->list.n, sizeof(*groups));
+
+	*n = 0;
+	for (size_t i = 0; groups && i < r->list.n; i++)
+		if (r->list.items[i].leader == i && r->list.items[i].members > 1)
+			groups[(*n)++] = (struct perfdata_group){
+				(uint32_t)i, (uint32_t)r->list.items[i].members};
+	return groups;
+}
+
+/* @argv as cmd_record got it, with the command itself in front. */
+static char **whole_command(char **argv)
+{
+	size_t n = 0;
+	char **out;
+
+	while (argv[n])
+		n++;
+	out = calloc(n + 2, sizeof(*out));
+	if (!out)
+		return NULL;
+	out[0] = (char *)"quipu";
+	memcpy(out + 1, argv, n * sizeof(*out));
+	return out;
+}
+
+static int finish_file(struct recording *r, char **argv)
 {
 	const struct quipu_machine *m = r->run.machine;
 	struct perfdata_info info = {
@@ -438,11 +478,13 @@ static int finish_file(struct recording *r, char **cmdline)
 		.cpudesc = m->model && *m->model ? m->model : m->name,
 		.cpuid = m->name,
 		.machine = m->name,
-		.cmdline = cmdline,
+		.cmdline = whole_command(argv),
 		.cpus = m->ncpus,
 		.cpus_online = m->ncpus,
 		.memory_kb = m->memory_bytes / 1024,
+		.partial = run_partial(&r->run),
 	};
+	struct perfdata_group *groups = find_groups(r, &info.nr_groups);
 	struct perfdata_cpu *topology = make_topology(m);
 	struct perfdata_pmu *pmus;
 	struct perfdata_error err;
@@ -457,12 +499,15 @@ static int finish_file(struct recording *r, char **cmdline)
 			(struct perfdata_pmu){.type = (uint32_t)all[i]->type, .name = all[i]->name};
 	info.pmus = pmus;
 	info.topology = topology;
+	info.groups = groups;
 	if (!uname(&host)) {
 		info.hostname = host.nodename;
 		info.osrelease = host.release;
 	}
 	rc = perfdata_finish(r->file, &info, &err);
 	r->file = NULL;
+	free((void *)info.cmdline);
+	free(groups);
 	free(topology);
 	free(pmus);
 	return rc ? cli_error("%s", err.text) : 0;
@@ -480,7 +525,7 @@ static void tell_of_events(const struct recording *r)
 
 			quipu_event_count(r->events[i * r->ncpus + at], &c);
 			ran = ran || c.running;
-			reason = c.reason ? c.reason : reason;
+			reason = reason ? reason : c.reason; /* programs begin on the first */
 			remark = c.remark ? c.remark : remark;
 		}
 		if (!ran)
@@ -493,6 +538,7 @@ static void tell_of_events(const struct recording *r)
 
 static const char *labels(const struct recording *r, char *buf, size_t len)
 {
+	bool partial = run_partial(&r->run);
 	size_t n = 0;
 
 	for (unsigned x = QUIPU_EXACT; x <= QUIPU_HOST; x++)
@@ -500,7 +546,9 @@ static const char *labels(const struct recording *r, char *buf, size_t len)
 			if (require_signal((struct recording *)r, i) == (enum quipu_exactness)x) {
 				n += (size_t)snprintf(
 					buf + n, len - n, "%s%s", n ? " and " : "",
-					quipu_exactness_name((enum quipu_exactness)x));
+					partial && x == QUIPU_EXACT
+						? "partial"
+						: quipu_exactness_name((enum quipu_exactness)x));
 				break;
 			}
 	return buf;
@@ -523,16 +571,7 @@ static int prepare(struct recording *r)
 	return r->file ? describe_events(r) : cli_error("%s", err.text);
 }
 
-static void catch_signals(void)
-{
-	struct sigaction sa = {.sa_handler = on_signal};
-
-	interrupted = 0;
-	sigaction(SIGINT, &sa, NULL);
-	sigaction(SIGTERM, &sa, NULL);
-}
-
-static int record(struct recording *r, char **cmdline)
+static int record(struct recording *r, char **argv)
 {
 	int status, rc = prepare(r);
 	uint64_t samples, bytes;
@@ -540,21 +579,22 @@ static int record(struct recording *r, char **cmdline)
 
 	if (rc)
 		return rc;
-	catch_signals();
+	interrupted = 0;
+	run_catch(on_signal);
 	if (r->options->system_wide || r->options->cpus)
 		for (size_t i = 0; i < r->list.n * r->ncpus; i++)
 			quipu_event_ioctl(r->events[i], PERF_EVENT_IOC_ENABLE, 0);
 	status = run_go(&r->run, &interrupted);
 	for (unsigned at = 0; at < r->ncpus; at++)
 		drain_ring(r, &r->rings[at]);
-	if (cli_progress() && !r->options->quiet)
+	if (draws(r))
 		fputs("\r\033[K", stderr);
 	run_notes(&r->run, r->options->run.verbose);
 	tell_of_events(r);
 	labels(r, names, sizeof(names));
 	samples = perfdata_samples(r->file);
 	bytes = perfdata_bytes(r->file);
-	rc = finish_file(r, cmdline);
+	rc = finish_file(r, argv);
 	if (rc)
 		return rc;
 	if (!r->options->quiet)

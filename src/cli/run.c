@@ -3,6 +3,7 @@
  * tells what was odd. */
 #include <errno.h>
 #include <limits.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -40,6 +41,14 @@ char *cli_plugin_path(void)
 	return strdup(QUIPU_PLUGIN_DIR "/quipu-qemu.so");
 }
 
+void cli_remove_file(const char *path)
+{
+	struct stat st;
+
+	if (!lstat(path, &st) && S_ISREG(st.st_mode))
+		unlink(path);
+}
+
 /* ---- which machine ---- */
 
 char *cli_find_program(const char *name)
@@ -60,6 +69,17 @@ char *cli_find_program(const char *name)
 		path += n + (path[n] == ':');
 	}
 	return NULL;
+}
+
+static bool is_shipped(const char *name)
+{
+	char **names = cli_machine_names();
+	bool found = false;
+
+	for (size_t i = 0; names && names[i] && !found; i++)
+		found = !strcmp(names[i], name);
+	cli_machine_names_free(names);
+	return found;
 }
 
 /* The shipped machine that runs @program; NULL after an error line, with *status set. */
@@ -83,6 +103,14 @@ static const char *choose_machine(const char *program, int *status)
 		return NULL;
 	}
 	name = elf.big_endian == (elf.machine == 43) ? cli_machine_for_elf(elf.machine) : NULL;
+	if (name && !is_shipped(name)) {
+		cli_error(
+			"%s is a program for %s, and the machine that runs those is not installed; name one with -m "
+			"(a device tree file will do), or install quipu again",
+			program, elf_machine_name(elf.machine));
+		*status = 126;
+		return NULL;
+	}
 	if (!name) {
 		cli_error(
 			"%s is a program for %s%s, which no machine of this version runs; `quipu machine list` shows "
@@ -228,6 +256,18 @@ int run_open(struct run *run, const struct run_options *o, char *const argv[])
 	return status;
 }
 
+void run_catch(void (*handler)(int))
+{
+	static const int signals[] = {SIGINT, SIGTERM, SIGHUP};
+	struct sigaction sa = {.sa_handler = handler}, before;
+
+	for (size_t i = 0; i < sizeof(signals) / sizeof(signals[0]); i++) {
+		sigaction(signals[i], NULL, &before);
+		if (signals[i] != SIGHUP || before.sa_handler != SIG_IGN)
+			sigaction(signals[i], &sa, NULL);
+	}
+}
+
 int run_go(struct run *run, const volatile int *ctl_stop)
 {
 	struct session_error err;
@@ -238,8 +278,10 @@ int run_go(struct run *run, const volatile int *ctl_stop)
 		return 126;
 	}
 	while (!session_step(run->session, 100))
-		if (ctl_stop && *ctl_stop)
+		if (ctl_stop && *ctl_stop) {
+			run->stopped = *ctl_stop;
 			session_stop(run->session);
+		}
 	status = session_status(run->session);
 	run->task = NULL;
 	return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
@@ -275,16 +317,73 @@ static void tell_own_calls(uint64_t bits)
 	fputc('\n', stderr);
 }
 
-void run_notes(const struct run *run, bool verbose)
+bool run_partial(const struct run *run)
 {
 	struct session_facts f;
-	int status = session_status(run->session);
 
 	session_facts(run->session, &f);
-	if (WIFSIGNALED(status))
+	return f.uncounted_threads || f.foreign_execs || f.records_lost || f.bells_lost;
+}
+
+/* Faults are the kernel's, and a modelled machine has no pages: a 0 there would be no count. */
+const char *run_unmodelled(const struct quipu_attr *a)
+{
+	if (a->type != PERF_TYPE_SOFTWARE)
+		return NULL;
+	switch (a->config) {
+	case PERF_COUNT_SW_PAGE_FAULTS:
+	case PERF_COUNT_SW_PAGE_FAULTS_MIN:
+	case PERF_COUNT_SW_PAGE_FAULTS_MAJ:
+	case PERF_COUNT_SW_ALIGNMENT_FAULTS:
+	case PERF_COUNT_SW_EMULATION_FAULTS:
+		return "the engine has no pages and no kernel that would take faults";
+	}
+	return NULL;
+}
+
+/* How the program ended, where its exit status does not tell. */
+static void tell_end(const struct run *run, const struct session_facts *f)
+{
+	int status = session_status(run->session);
+
+	if (run->stopped == RUN_INTERRUPTED)
+		fputs("quipu: interrupted; counts are those up to then\n", stderr);
+	else if (run->stopped)
+		return;
+	else if (WIFSIGNALED(status))
 		fprintf(stderr,
 			"quipu: the program was killed by signal %d (%s); counts are those up to then\n",
 			WTERMSIG(status), strsignal(WTERMSIG(status)));
+	else if (!f->threads)
+		fprintf(stderr,
+			"quipu: the program died before its first instruction: QEMU could not start it and ended with "
+			"status %d; nothing was counted\n",
+			WEXITSTATUS(status));
+}
+
+static void tell_isas(unsigned isas)
+{
+	const char *sep = " ";
+
+	if (!(isas & (isas - 1)))
+		return;
+	fputs("quipu: programs of several instruction sets ran, and each count is the sum over all of them:",
+	      stderr);
+	for (unsigned i = 0; i < QUIPU_ISAS; i++)
+		if (isas >> i & 1) {
+			fprintf(stderr, "%s%s", sep, quipu_isa_name((enum quipu_isa)i));
+			sep = ", ";
+		}
+	fputc('\n', stderr);
+}
+
+void run_notes(const struct run *run, bool verbose)
+{
+	struct session_facts f;
+
+	session_facts(run->session, &f);
+	tell_end(run, &f);
+	tell_isas(f.isas);
 	if (f.uncounted_threads)
 		fprintf(stderr,
 			"quipu: %u threads ran uncounted, because the machine has %u CPUs and all had a thread; the totals "

@@ -30,6 +30,9 @@ struct run_options {
 	bool house; /* quipu exec: an engine without a program of its own */
 };
 
+/* Why a program is ended before it is through. */
+enum run_stop { RUN_ON, RUN_INTERRUPTED, RUN_IN_VAIN /* a disk is full; told by who found it */ };
+
 struct run {
 	struct quipu_machine *machine;
 	struct quipu_system *system;
@@ -42,6 +45,7 @@ struct run {
 	char *plugin;
 	char **argv; /* of a script: its interpreter's; NULL otherwise */
 	FILE *trace_file;
+	int stopped; /* enum run_stop: the program was ended by us */
 };
 
 /*
@@ -54,10 +58,15 @@ struct run {
 int run_open(struct run *, const struct run_options *, char *const argv[]);
 /*
  * run_go - let the program run to its end. Every event that must count is open by now. @ctl_stop:
- * set by a signal handler to end early (the program is stopped, everything so far is served).
- * Returns the exit status to end with: the program's own, or 128 + signal.
+ * enum run_stop, set by a signal handler to end early (the program is stopped, everything so far is
+ * served). Returns the exit status to end with: the program's own, or 128 + signal.
  */
 int run_go(struct run *, const volatile int *ctl_stop);
+/* run_partial - did anything run uncounted, or was anything lost, up to now? */
+bool run_partial(const struct run *);
+/* run_unmodelled - why no machine counts @attr although it opens (a kernel's own events), or NULL.
+ */
+const char *run_unmodelled(const struct quipu_attr *attr);
 /* run_notes - the lines that tell what is not whole or not repeatable, on standard error. */
 void run_notes(const struct run *, bool verbose);
 void run_close(struct run *);
@@ -69,6 +78,13 @@ void run_close(struct run *);
 char **cli_interpreted(char *const argv[]);
 void cli_free_argv(char **argv);
 char *cli_find_program(const char *name);
+
+/* run_catch - @handler for the signals that ask a command to finish: Ctrl-C, kill, the terminal
+ * that goes away (unless it was started to outlive that: nohup). */
+void run_catch(void (*handler)(int));
+
+/* cli_remove_file - remove @path if it is a regular file (not /dev/full, nor a pipe). */
+void cli_remove_file(const char *path);
 
 /* The QEMU plugin: QUIPU_PLUGIN, the build tree's, or the installed one. The caller frees it. */
 char *cli_plugin_path(void);

@@ -259,8 +259,8 @@ static int run(struct script *s, const char *path)
 	if (r)
 		return r;
 	r = perfdata_each(s->profile.data, take_record, s);
-	if (fflush(stdout) || r == -EIO)
-		return cli_error("cannot write: %s", strerror(errno));
+	if (r == -EIO)
+		return 0; /* main() tells why */
 	if (r)
 		return cli_error("out of memory");
 	if (perfdata_malformed(s->profile.data))

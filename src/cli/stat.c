@@ -92,6 +92,7 @@ struct stat {
 	unsigned done; /* runs */
 	double last_at;
 	bool printed, open, failed;
+	bool partial;	 /* some of what ran was not counted */
 	locale_t locale; /* of the table: thousands as the user writes them, as perf does */
 };
 
@@ -100,7 +101,7 @@ static volatile int interrupted;
 static void on_signal(int sig)
 {
 	(void)sig;
-	interrupted = 1;
+	interrupted = RUN_INTERRUPTED;
 }
 
 /* ---- options ---- */
@@ -542,16 +543,6 @@ static int open_one(struct stat *s, size_t i, struct handle *h, struct quipu_tas
 	return rc ? rc : require_signal(s, h->event, &s->counters[i].exactness);
 }
 
-/* Faults are the kernel's, and a modelled machine has no pages: a 0 there would be no count. */
-static bool is_unmodelled(const struct quipu_attr *a)
-{
-	return a->type == PERF_TYPE_SOFTWARE && (a->config == PERF_COUNT_SW_PAGE_FAULTS ||
-						 a->config == PERF_COUNT_SW_PAGE_FAULTS_MIN ||
-						 a->config == PERF_COUNT_SW_PAGE_FAULTS_MAJ ||
-						 a->config == PERF_COUNT_SW_ALIGNMENT_FAULTS ||
-						 a->config == PERF_COUNT_SW_EMULATION_FAULTS);
-}
-
 static int open_on_task(struct stat *s, size_t i, struct quipu_task *task, bool fresh)
 {
 	struct handle *h = add_handle(&s->counters[i], place_of_task(s, task), -1);
@@ -611,6 +602,7 @@ static int open_counter(struct stat *s, size_t i)
 {
 	const struct quipu_parsed *e = &s->list.items[i];
 	const struct counter *leader = &s->counters[e->leader];
+	const char *unmodelled;
 	int rc;
 
 	if (e->leader != i && leader->refused == STAT_NOT_SUPPORTED) {
@@ -622,10 +614,10 @@ static int open_counter(struct stat *s, size_t i)
 			       : 0;
 	}
 	rc = by_cpu(s, e) ? open_on_cpus(s, i) : open_on_task(s, i, s->run.task, false);
-	if (!rc && is_unmodelled(&e->attr)) {
+	unmodelled = run_unmodelled(&e->attr);
+	if (!rc && unmodelled) {
 		s->counters[i].refused = STAT_NOT_MODELLED;
-		s->counters[i].reason =
-			strdup("the engine has no pages and no kernel that would take faults");
+		s->counters[i].reason = strdup(unmodelled);
 	}
 	return rc ? refuse(s, i, rc) : 0;
 }
@@ -840,6 +832,7 @@ static int add_run(struct stat *s)
 	double host[3];
 	unsigned n = ++s->done;
 
+	s->partial |= run_partial(&s->run);
 	if (!s->series)
 		s->series = calloc(s->nrows + 1, sizeof(*s->series));
 	if (!s->series)
@@ -886,6 +879,7 @@ static void print_sheet(struct stat *s, double at, double elapsed)
 		.host_elapsed = s->host[0].mean,
 		.host_user = s->host[1].mean,
 		.host_system = s->host[2].mean,
+		.partial = s->partial,
 		.rows = s->rows,
 		.n = s->nrows,
 	};
@@ -903,6 +897,7 @@ static void print_interval(void *arg, uint64_t now)
 
 	if (at <= s->last_at || make_rows(s))
 		return;
+	s->partial |= run_partial(&s->run);
 	print_sheet(s, at, at - s->last_at);
 	fflush(s->out);
 	s->last_at = at;
@@ -916,19 +911,26 @@ static int open_output(struct stat *s)
 	return s->out ? 0 : cli_error("cannot write %s: %s", path, strerror(errno));
 }
 
-static int close_output(struct stat *s)
+/* @keep: what was counted is in it. */
+static int close_output(struct stat *s, bool keep)
 {
 	bool bad;
+	int err;
 
 	if (!s->out)
 		return 0;
+	errno = 0;
 	bad = fflush(s->out) || ferror(s->out);
 	if (s->out != stderr)
 		bad = fclose(s->out) || bad;
+	err = errno;
 	s->out = NULL;
+	/* A file that we began and could not finish is nobody's; what --append adds to stays. */
+	if ((bad || !keep) && s->options->output && !s->options->append)
+		cli_remove_file(s->options->output);
 	return bad ? cli_error("cannot write %s: %s",
 			       s->options->output ? s->options->output : "standard error",
-			       strerror(errno))
+			       strerror(err ? err : EIO))
 		   : 0;
 }
 
@@ -954,15 +956,6 @@ static int make_title(struct stat *s)
 }
 
 /* ---- the story ---- */
-
-static void catch_signals(void)
-{
-	struct sigaction sa = {.sa_handler = on_signal};
-
-	interrupted = 0;
-	sigaction(SIGINT, &sa, NULL);
-	sigaction(SIGTERM, &sa, NULL);
-}
 
 /* Events of CPUs have no exec to start them. */
 static void enable_cpu_events(struct stat *s)
@@ -1060,13 +1053,14 @@ int cmd_stat(int argc, char **argv)
 	rc = open_output(&s);
 	if (!rc)
 		rc = make_title(&s);
-	catch_signals();
+	interrupted = 0;
+	run_catch(on_signal);
 	for (unsigned i = 1; i <= options.runs && !rc && !interrupted; i++)
 		rc = run_once(&s, i == options.runs, &status);
-	if (!rc)
-		rc = close_output(&s);
+	if (rc)
+		close_output(&s, false);
 	else
-		close_output(&s);
+		rc = close_output(&s, true);
 	freelocale(s.locale);
 	free(s.series);
 	free(s.title);

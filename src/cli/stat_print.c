@@ -172,12 +172,21 @@ static double percent_running(const struct stat_row *r)
 	return r->enabled ? 100.0 * (double)r->running / (double)r->enabled : 100.0;
 }
 
-/* What the number in the value column is. A scaled one is neither measured nor modelled. */
-static const char *class_name(const struct stat_row *r)
+/* What the event's counts are. Of a run that was not counted whole none is exact. */
+static const char *kind_name(const struct stat_sheet *s, const struct stat_row *r)
+{
+	return s->partial && r->exactness == QUIPU_EXACT ? "partial"
+							 : quipu_exactness_name(r->exactness);
+}
+
+/* What the number in the value column is. A scaled one is neither measured nor modelled. @none:
+ * where there is no number. */
+static const char *class_name(const struct stat_sheet *s, const struct stat_row *r,
+			      const char *none)
 {
 	if (r->state != STAT_COUNTED)
-		return "-";
-	return multiplexed(r) ? "estimate" : quipu_exactness_name(r->exactness);
+		return none;
+	return multiplexed(r) ? "estimate" : kind_name(s, r);
 }
 
 /* A value as perf prints it: two decimals where the event has a scale. */
@@ -299,7 +308,7 @@ static void text_row(FILE *f, const struct stat_sheet *s, const struct stat_row 
 	else
 		snprintf(value, sizeof(value), "%s", state_text(r->state));
 	add(&l, "%18s %-*s %-*s %-*s", value, unit_width, r->state == STAT_COUNTED ? r->unit : "",
-	    NAME_WIDTH, r->name, CLASS_WIDTH, class_name(r));
+	    NAME_WIDTH, r->name, CLASS_WIDTH, class_name(s, r, "-"));
 	if (r->reason)
 		add(&l, " # %s", r->reason);
 	else if (r->state == STAT_COUNTED && (m.format || !r->remark))
@@ -310,7 +319,7 @@ static void text_row(FILE *f, const struct stat_sheet *s, const struct stat_row 
 		add(&l, "  (%.2f%%)", percent_running(r));
 	format_value(value, sizeof(value), r, r->truth, !s->digits);
 	if (shows_truth(r))
-		add(&l, "  truth: %s %s", value, quipu_exactness_name(r->exactness));
+		add(&l, "  truth: %s %s", value, kind_name(s, r));
 	if (r->remark && !r->reason)
 		add(&l, " # %s", r->remark);
 	put_line(f, &l);
@@ -390,7 +399,7 @@ static void csv_row(FILE *f, const struct stat_sheet *s, const struct stat_row *
 			metric_unit(&m));
 	else
 		fputs(sep, f);
-	fprintf(f, "%s%s", sep, r->state == STAT_COUNTED ? class_name(r) : "");
+	fprintf(f, "%s%s", sep, class_name(s, r, ""));
 	if (shows_truth(r)) {
 		format_value(value, sizeof(value), r, r->truth, false);
 		fprintf(f, "%s%s", sep, value);
@@ -439,13 +448,12 @@ static void json_row(FILE *f, const struct stat_sheet *s, const struct stat_row 
 		", \"event-runtime\" : %llu, \"pcnt-running\" : %.2f, \"metric-value\" : %f, \"metric-unit\" : ",
 		(unsigned long long)r->running, percent_running(r), m.format ? m.value : 0.0);
 	json_string(f, m.format ? metric_unit(&m) : "");
-	fprintf(f, ", \"class\" : \"%s\"",
-		r->state == STAT_COUNTED || shows_truth(r) ? quipu_exactness_name(r->exactness)
-							   : "none");
+	fprintf(f, ", \"class\" : \"%s\"", class_name(s, r, "none"));
 	if (multiplexed(r))
 		fputs(", \"estimate\" : true", f);
 	if (shows_truth(r))
-		fprintf(f, ", \"exact-value\" : \"%f\"", r->truth * r->scale);
+		fprintf(f, ", \"exact-value\" : \"%f\", \"exact-value-class\" : \"%s\"",
+			r->truth * r->scale, kind_name(s, r));
 	if (r->reason) {
 		fputs(", \"reason\" : ", f);
 		json_string(f, r->reason);

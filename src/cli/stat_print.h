@@ -58,6 +58,7 @@ struct stat_sheet {
 	double elapsed;		  /* s of model time that the rows stand for */
 	double elapsed_deviation; /* s, of the mean over several runs */
 	double host_elapsed, host_user, host_system; /* s, mean */
+	bool partial; /* some of what ran was not counted: nothing is exact */
 	const struct stat_row *rows;
 	size_t n;
 };

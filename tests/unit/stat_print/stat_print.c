@@ -197,21 +197,43 @@ static void every_json_line_is_an_object_with_perfs_keys(void **state)
 		assert_string_equal(text_of(o, "event"), table[n].name);
 		if (table[n].state == STAT_COUNTED) {
 			assert_string_equal(text_of(o, "class"),
-					    quipu_exactness_name(table[n].exactness));
+					    n == 9 ? "estimate"
+						   : quipu_exactness_name(table[n].exactness));
 			assert_null(json_object_get(o, "reason"));
 		} else {
 			assert_string_equal(text_of(o, "class"), "none");
 			assert_string_equal(text_of(o, "reason"), table[n].reason);
 		}
 		assert_int_equal(json_is_true(json_object_get(o, "estimate")), n == 9);
-		if (n == 9)
+		if (n == 9) {
 			assert_string_equal(text_of(o, "exact-value"), "400000.000000");
-		else
+			assert_string_equal(text_of(o, "exact-value-class"), "exact");
+		} else
 			assert_null(json_object_get(o, "exact-value"));
 		json_decref(o);
 	}
 	assert_int_equal(n, ROWS);
 	free(text);
+}
+
+static void nothing_is_exact_when_some_of_it_was_not_counted(void **state)
+{
+	static const enum stat_format formats[] = {STAT_TEXT, STAT_CSV, STAT_JSON};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(formats) / sizeof(*formats); i++) {
+		struct stat_sheet s = sheet(formats[i]);
+		char *text;
+
+		s.partial = true;
+		text = printed(&s, true);
+		assert_non_null(strstr(text, "partial"));
+		assert_non_null(strstr(text, "modelled"));
+		assert_null(strstr(text, " exact"));
+		assert_null(strstr(text, ",exact"));
+		assert_null(strstr(text, ": \"exact\""));
+		free(text);
+	}
 }
 
 static void json_line_is_spelled_as_perf_spells_it(void **state)
@@ -398,7 +420,8 @@ static void an_event_that_never_ran_has_its_truth_still(void **state)
 	expect(&s, true,
 	       "{\"counter-value\" : \"<not counted>\", \"unit\" : \"\", \"event\" : \"instructions\", "
 	       "\"event-runtime\" : 0, \"pcnt-running\" : 0.00, \"metric-value\" : 0.000000, \"metric-unit\" : \"\", "
-	       "\"class\" : \"exact\", \"exact-value\" : \"77.000000\", \"reason\" : \"all taken\"}\n");
+	       "\"class\" : \"none\", \"exact-value\" : \"77.000000\", "
+	       "\"exact-value-class\" : \"exact\", \"reason\" : \"all taken\"}\n");
 	s.format = STAT_TEXT;
 	s.interval = true;
 	expect(&s, false,
@@ -477,6 +500,7 @@ int main(void)
 		cmocka_unit_test(table_has_perfs_layout_and_says_what_each_number_is),
 		cmocka_unit_test(fields_are_perfs_then_class_and_truth),
 		cmocka_unit_test(every_json_line_is_an_object_with_perfs_keys),
+		cmocka_unit_test(nothing_is_exact_when_some_of_it_was_not_counted),
 		cmocka_unit_test(json_line_is_spelled_as_perf_spells_it),
 		cmocka_unit_test(hostile_names_stay_inside_their_json_string),
 		cmocka_unit_test(repeated_runs_show_mean_and_deviation),
