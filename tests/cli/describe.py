@@ -182,5 +182,14 @@ def doctor(work):
         holds("qemu-" + isa in names, f"nothing on qemu-{isa}: {names}")
 
 
+@test("doctor: an instruction set whose programs stat counts is ok, with nothing to do about it")
+def doctor_sets(work):
+    need("qemu-x86_64")
+    work.quipu("stat", "-e", "instructions", "--", "/bin/true", status=0)
+    rows = json.loads(work.quipu("doctor", "--json", status=0).out)["lines"]
+    line = [row for row in rows if row["name"] == "qemu-x86_64"][0]
+    equal((line["verdict"], line.get("remedy")), ("ok", None), line)
+
+
 if __name__ == "__main__":
     main()
