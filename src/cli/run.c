@@ -386,9 +386,9 @@ void run_notes(const struct run *run, bool verbose)
 	tell_isas(f.isas);
 	if (f.uncounted_threads)
 		fprintf(stderr,
-			"quipu: %u threads ran uncounted, because the machine has %u CPUs and all had a thread; the totals "
-			"are not whole. A machine with more CPUs counts them\n",
-			f.uncounted_threads, run->machine->ncpus);
+			"quipu: %u threads or processes ran uncounted, because %u threads of a process and %u processes "
+			"are the most that are counted at a time; the totals are not whole\n",
+			f.uncounted_threads, SEG_VCPUS, SEG_PROCS);
 	if (f.foreign_execs)
 		fprintf(stderr,
 			"quipu: %u times the program handed over to another program (exec), which ran natively and "

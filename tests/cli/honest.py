@@ -55,6 +55,36 @@ def partial(work):
     holds("(partial)" in work.quipu("report", status=0).out, "report")
 
 
+CROWD = """#include <pthread.h>
+static pthread_barrier_t all;
+static void *wait_for_all(void *arg) { pthread_barrier_wait(&all); return arg; }
+int main(void)
+{
+	static pthread_t t[300];
+	pthread_attr_t a;
+	pthread_attr_init(&a);
+	pthread_attr_setstacksize(&a, 65536);
+	pthread_barrier_init(&all, 0, 301);
+	for (int i = 0; i < 300; i++)
+		if (pthread_create(&t[i], &a, wait_for_all, 0)) return 1;
+	pthread_barrier_wait(&all);
+	for (int i = 0; i < 300; i++) pthread_join(t[i], 0);
+	return 0;
+}
+"""
+
+
+@test("more threads at a time than have records: partial, and the note tells how many are counted")
+def crowd(work):
+    need("riscv64-linux-gnu-gcc")
+    with open(work.path("crowd.c"), "w", encoding="utf-8") as file:
+        file.write(CROWD)
+    work.run("riscv64-linux-gnu-gcc", "-O2", "-static", "-pthread", "-o", "crowd", "crowd.c", status=0)
+    text = work.quipu("stat", "-e", "instructions", "./crowd", status=0)
+    holds(re.search(r"instructions +partial", text.err), f"label\n{text}")
+    holds("256 threads" in text.err and "not whole" in text.err, f"note\n{text}")
+
+
 @test("a run across instruction sets names them")
 def several(work):
     need("qemu-x86_64")
