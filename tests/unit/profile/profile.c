@@ -84,7 +84,7 @@ static char *output(int *status, const char *fmt, ...)
 static void assert_has(const char *text, const char *part)
 {
 	if (!strstr(text, part))
-		fail_msg("no '%s' in:\n%s", part, text);
+		fail_msg("no '%s' in:\n%s", part, text ? text : "(nothing)");
 }
 
 /* Lines that are neither empty nor comments, trailing blanks cut. */
