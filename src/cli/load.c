@@ -280,8 +280,15 @@ static void no_such_machine(const char *name)
 	for (size_t i = 0; names && names[i] && len < sizeof(list) - 80; i++)
 		len += (size_t)snprintf(list + len, sizeof(list) - len, "%s%.64s", i ? ", " : "",
 					names[i]);
-	cli_error("no machine '%s'; shipped: %s; or name a device tree file (.dts, .dtb)", name,
-		  *list ? list : "none");
+	/* Then @name may be a default, which nobody asked for. */
+	if (!*list)
+		cli_error(
+			"no machine is installed (%s is not); install quipu again, or name a device tree file "
+			"(.dts, .dtb) with -m",
+			name);
+	else
+		cli_error("no machine '%s'; shipped: %s; or name a device tree file (.dts, .dtb)",
+			  name, list);
 	cli_machine_names_free(names);
 }
 

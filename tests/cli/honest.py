@@ -169,6 +169,7 @@ def patched(work):
         if result.status == 126:
             one_line_error(result, "patched", "not installed")
         holds("no machine '" not in result.err, f"a machine that nobody named\n{result}")
+        holds("no machine '" not in work.run("bin/quipu", "list").err, "a machine that nobody named, in list")
 
 
 @test("a QEMU that gives up before the first instruction: the program is said to have died")
