@@ -129,23 +129,7 @@ static const char *const taken_back[] = {
 
 static char *preload_path(void)
 {
-	const char *env = getenv("QUIPU_PRELOAD");
-	char exe[PATH_MAX], *path = NULL;
-	ssize_t n;
-
-	if (env)
-		return strdup(env);
-	n = readlink("/proc/self/exe", exe, sizeof(exe) - 1);
-	if (n > 0) {
-		exe[n] = 0;
-		*strrchr(exe, '/') = 0;
-		if (asprintf(&path, "%s/../client/quipu-preload.so", exe) < 0)
-			return NULL;
-		if (!access(path, R_OK))
-			return path;
-		free(path);
-	}
-	return strdup(QUIPU_PLUGIN_DIR "/quipu-preload.so");
+	return cli_module_path("QUIPU_PRELOAD", "../client", "quipu-preload.so");
 }
 
 static char **copy_environment(void)

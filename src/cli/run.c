@@ -19,26 +19,33 @@
 
 /* ---- files of ours ---- */
 
-char *cli_plugin_path(void)
+char *cli_module_path(const char *variable, const char *build_folder, const char *file)
 {
-	const char *env = getenv("QUIPU_PLUGIN");
+	/* beside the command in the build tree; below the same prefix, wherever that lies now */
+	const char *const folders[] = {build_folder, "../" QUIPU_MODULE_SUBDIR};
+	const char *env = getenv(variable);
 	char exe[PATH_MAX], *path = NULL;
 	ssize_t n;
 
 	if (env)
 		return strdup(env);
 	n = readlink("/proc/self/exe", exe, sizeof(exe) - 1);
-	if (n > 0) {
-		exe[n] = 0;
-		*strrchr(exe, '/') = 0;
-		/* in the build tree: src/cli/quipu beside src/engine/qemu/quipu-qemu.so */
-		if (asprintf(&path, "%s/../engine/qemu/quipu-qemu.so", exe) < 0)
+	exe[n > 0 ? n : 0] = 0;
+	for (size_t i = 0; n > 0 && i < sizeof(folders) / sizeof(folders[0]); i++) {
+		int dir = (int)(strrchr(exe, '/') - exe);
+
+		if (asprintf(&path, "%.*s/%s/%s", dir, exe, folders[i], file) < 0)
 			return NULL;
 		if (!access(path, R_OK))
 			return path;
 		free(path);
 	}
-	return strdup(QUIPU_PLUGIN_DIR "/quipu-qemu.so");
+	return asprintf(&path, "%s/%s", QUIPU_PLUGIN_DIR, file) < 0 ? NULL : path;
+}
+
+char *cli_plugin_path(void)
+{
+	return cli_module_path("QUIPU_PLUGIN", "../engine/qemu", "quipu-qemu.so");
 }
 
 void cli_remove_file(const char *path)

@@ -88,5 +88,10 @@ void cli_remove_file(const char *path);
 
 /* The QEMU plugin: QUIPU_PLUGIN, the build tree's, or the installed one. The caller frees it. */
 char *cli_plugin_path(void);
+/*
+ * cli_module_path - a module of ours: @variable of the environment, @build_folder (relative to the
+ * command's folder) in the build tree, or where modules are installed. The caller frees it.
+ */
+char *cli_module_path(const char *variable, const char *build_folder, const char *file);
 
 #endif

@@ -85,8 +85,8 @@ struct session_facts {
 	unsigned isas;	    /* bit of each instruction set (enum quipu_isa) that programs had */
 	uint64_t own_calls; /* enum seg_own_call bits */
 	uint64_t records_lost;
-	uint64_t local_mismatches; /* reloads that the machine would have done otherwise (always 0)
-				    */
+	uint64_t local_mismatches; /* times the machine wanted other deadlines than a thread that
+				      ran on had */
 };
 void session_facts(const struct session *, struct session_facts *);
 void session_free(struct session *);
