@@ -6,7 +6,7 @@ set -u
 
 build=${1:?usage: check.sh BUILD COMMAND...}
 shift
-log=$build/meson-logs/testlog.json
+log=$build/meson-logs/testlog-tap.sh.json # named after the wrapper
 tools=$(dirname "$0")
 
 # An old log must not stand in for a run that did not happen.
@@ -18,6 +18,6 @@ if ! "$@"; then
 fi
 # CHECKFLAGS is a list of words.
 # shellcheck disable=SC2086
-meson test --no-rebuild --print-errorlogs -C "$build" ${CHECKFLAGS:-}
+meson test --no-rebuild --print-errorlogs --wrapper "$(cd "$tools" && pwd)/tap.sh" -C "$build" ${CHECKFLAGS:-}
 status=$?
 python3 "$tools/tally.py" "$log" "$status"

@@ -204,7 +204,9 @@ def help_of(work):
 @test("the terminal goes away: record finishes its file")
 def hangup(work):
     need("perf")
+    ignored = signal.signal(signal.SIGHUP, signal.SIG_DFL)  # under nohup quipu would leave it alone
     process = work.start(QUIPU, "record", "-e", "instructions", "-c", "100000", "--", guest("spin"))
+    signal.signal(signal.SIGHUP, ignored)
     equal(process.stdout.readline(), b"ready\n", "the program")
     process.send_signal(signal.SIGHUP)
     err = process.communicate(timeout=30)[1].decode()

@@ -477,7 +477,7 @@ static void locale_groups_the_table_only(void **state)
 	if (!setlocale(LC_NUMERIC, "en_US.UTF-8") && !setlocale(LC_NUMERIC, "en_US")) {
 		print_message(
 			"# skipped: no locale with thousands separators (en_US) is installed\n");
-		return; /* cmocka's skip() is a failure in TAP as meson reads it */
+		skip();
 	}
 	(void)state;
 	text = printed(&s, true);
