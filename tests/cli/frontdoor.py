@@ -47,7 +47,7 @@ def nothing(work):
 @test("make check with a build that fails: no old log stands in for it")
 def build_fails(work):
     os.makedirs(work.path("build/meson-logs"))
-    with open(work.path("build/meson-logs/testlog.json"), "w", encoding="utf-8") as file:
+    with open(work.path("build/meson-logs/testlog-tap.sh.json"), "w", encoding="utf-8") as file:
         file.write('{"name": "old", "result": "OK", "stdout": ""}\n')
     done = work.run(os.path.join(SOURCE, "tools/check.sh"), "build", "false")
     equal((done.status, done.out.splitlines()[-1]), (1, "0 passed, 1 failed"), "check.sh")
