@@ -37,6 +37,23 @@ def tally_test(test):
     return counts
 
 
+def complaints(test):
+    """The failed subtests of one line of the log, each with what it said."""
+    said, telling = [], False
+    for line in (test.get("stdout") or "").splitlines():
+        if line.startswith("#"):
+            if telling and line.startswith("# not ok"):
+                telling = False
+            if telling:
+                said.append("    " + line)
+            continue
+        match = TAP_LINE.match(line)
+        telling = bool(match and match.group(1))
+        if telling:
+            said.append("  " + line)
+    return said[:40] or ["  " + line for line in (test.get("stdout") or "").splitlines()[-10:]]
+
+
 def main(argv):
     totals = [0, 0, 0]
     failed = []
@@ -48,6 +65,7 @@ def main(argv):
                 totals = [a + b for a, b in zip(totals, counts)]
                 if counts[FAILED]:
                     failed.append(test["name"])
+                    print("\n".join([f"failed: {test['name']}"] + complaints(test)))
     except (OSError, ValueError) as error:
         print(f"tally: {argv[1]}: {error}", file=sys.stderr)
         totals[FAILED] += 1
