@@ -54,6 +54,9 @@ struct quipu_platform {
 	/* Optional: the machine's time is @now_ns; what hardware does by itself (devices, clocks)
 	 * happens up to there. */
 	void (*advance)(void *self, uint64_t now_ns);
+	/* Optional: performance monitoring interrupts that @cpu has taken, for the row of
+	 * /proc/interrupts. What fills memory without one does not count. */
+	uint64_t (*interrupts)(void *self, unsigned cpu);
 };
 
 /* All rooms; terminated by NULL. */

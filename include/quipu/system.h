@@ -43,6 +43,13 @@ struct quipu_signals *quipu_system_signals(struct quipu_system *);
 void quipu_system_describe(struct quipu_system *, quipu_describe_fn *, void *arg);
 
 /*
+ * quipu_system_pmis - performance monitoring interrupts that @cpu has taken since the machine
+ * began, of all rooms: what Linux shows in the row PMI of /proc/interrupts. False: no room of this
+ * machine raises any, and there is no such row.
+ */
+bool quipu_system_pmis(const struct quipu_system *, unsigned cpu, uint64_t *count);
+
+/*
  * Clocks (model time, ns). A CPU's clock is floor(cycles * 10^9 / Hz) plus the idle time it jumped
  * over; machine time is the largest of them. quipu_system_idle - @cpu waited @ns (a timeout that
  * expired): its task leaves the CPU, the clock jumps, it returns.

@@ -404,6 +404,22 @@ struct quipu_signals *quipu_system_signals(struct quipu_system *sys)
 	return sys->signals;
 }
 
+bool quipu_system_pmis(const struct quipu_system *sys, unsigned cpu, uint64_t *count)
+{
+	bool any = false;
+
+	*count = 0;
+	for (unsigned i = 0; cpu < sys->machine->ncpus && i < sys->nrooms; i++) {
+		const struct room *room = &sys->rooms[i];
+
+		if (!room->platform->interrupts)
+			continue;
+		any = true;
+		*count += room->platform->interrupts(room->self, cpu);
+	}
+	return any;
+}
+
 void quipu_system_describe(struct quipu_system *sys, quipu_describe_fn *fn, void *arg)
 {
 	for (unsigned i = 0; i < sys->nrooms; i++)

@@ -78,6 +78,11 @@ static void room_cpu_online(void *self, unsigned cpu, bool online)
 	(void)online;
 }
 
+static uint64_t room_interrupts(void *self, unsigned cpu)
+{
+	return power_driver_pmis(((struct room *)self)->driver, cpu);
+}
+
 struct power_driver *power_room_driver(void *self)
 {
 	return ((struct room *)self)->driver;
@@ -94,4 +99,5 @@ const struct quipu_platform quipu_platform_power = {
 	.interrupt = room_interrupt,
 	.describe = room_describe,
 	.cpu_online = room_cpu_online,
+	.interrupts = room_interrupts,
 };
