@@ -2,7 +2,7 @@
 /*
  * Starting a guest program: finds it, looks at its ELF header, finds QEMU and the sysroot, and
  * holds the child until its events are open. Engine sheet 3, 10.8; perf ABI sheet B6. What the
- * program does afterwards is session.c.
+ * program does afterwards is session.c and its neighbours.
  */
 #include <elf.h>
 #include <errno.h>

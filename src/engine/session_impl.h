@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The parts of a session that session.c (bells, rings), launch.c (starting) and view.c (signals)
- * share. */
+/* What the files of a session share; which does what is said in session.c. */
 #ifndef QUIPU_ENGINE_SESSION_IMPL_H
 #define QUIPU_ENGINE_SESSION_IMPL_H
 
@@ -123,8 +122,41 @@ void session_view_switch(struct cpu_state *, const uint64_t seen[SEG_INDEXES]);
 char **session_qemu_argv(const struct session *, char *const argv[]);
 
 /* session.c */
-struct seg_vcpu *session_vcpu(const struct proc *, unsigned v);
 /* Wake the machine when @pid ends. A pidfd, or -errno. */
 int session_watch(struct session *, pid_t pid);
+void session_futex_wake(uint32_t *word);
+void session_ring_machine(struct seg_header *);
+
+/* session_ring.c */
+struct seg_vcpu *session_vcpu(const struct proc *, unsigned v);
+/* The vCPU waits (or has not run yet): give it the deadlines of its CPU, and its clock. */
+void session_flush_deadlines(struct session *, struct cpu_state *, struct proc *, unsigned v);
+/* Does the hardware floor want other deadlines than the vCPU was last given? */
+bool session_deadlines_differ(const struct cpu_state *);
+/* The machine is about to hear of thread @v: it is the one on its CPU now. */
+void session_step_on(struct session *, struct proc *, unsigned v);
+void session_drain(struct session *, struct proc *, unsigned v);
+
+/* session_process.c: what a thread's bell says of it, and ends. */
+void session_serve_start(struct session *, struct proc *, unsigned v);
+void session_serve_fork(struct session *, struct proc *, unsigned v, uint64_t from);
+void session_serve_thread(struct session *, struct proc *, unsigned v);
+void session_serve_clone(struct session *, struct proc *, unsigned v, uint64_t child);
+void session_serve_leaving(struct session *, struct proc *, unsigned v);
+/* The thread's final counts stay with the CPU that it leaves. */
+void session_leave(struct session *, struct proc *, unsigned v);
+/* A process is gone: what it left in its rings and counters is all there will be. */
+void session_bury(struct session *, struct proc *);
+void session_release_slot(struct session *, unsigned slot);
+/* Bury what ended without a word. */
+void session_reap(struct session *);
+
+/* session_bells.c */
+void session_serve_bell(struct session *, struct proc *, unsigned v);
+/* All that rang; 0: nothing did. */
+uint64_t session_serve_all(struct session *);
+
+/* session_house.c */
+void session_close_house(struct session *);
 
 #endif
