@@ -4,8 +4,9 @@
  *
  * The language is that of perf 6.1 (tools/perf/Documentation/perf-list.txt; perf ABI sheet A6, A17,
  * B2, B3). Event names come from a catalog, which is made of a list of sysfs files, so that a
- * modelled machine and the host's own /sys are read by the same code. Not covered: tracepoints,
- * breakpoints, BPF objects, metrics.
+ * modelled machine and the host's own /sys are read by the same code. What only a kernel has
+ * (tracepoints, breakpoints, probes) is understood where the catalog says who knows them. Not
+ * covered: BPF objects, metrics.
  */
 #ifndef QUIPU_GRAMMAR_H
 #define QUIPU_GRAMMAR_H
@@ -49,9 +50,29 @@ struct quipu_catalog_pmu {
 	size_t nevents;
 };
 
+/*
+ * What a kernel has beside its PMUs. Both calls: 0, or a negative errno with the reason, in words,
+ * in @why.
+ *
+ * tracepoints - call @found for every tracepoint whose system and name match the two words, in
+ *	which '*' and '?' stand for letters; a non-zero return of @found ends the walk and is
+ *	returned.
+ * symbol - where in the file @path the function @symbol begins (offset in the file).
+ */
+struct quipu_catalog_kernel {
+	void *arg;
+	int (*tracepoints)(void *arg, const char *system, const char *event,
+			   int (*found)(void *found_arg, const char *system, const char *event,
+					uint64_t id),
+			   void *found_arg, char *why, size_t len);
+	int (*symbol)(void *arg, const char *path, const char *symbol, uint64_t *offset, char *why,
+		      size_t len);
+};
+
 struct quipu_catalog {
 	struct quipu_catalog_pmu *pmus; /* sorted by name */
 	size_t npmus;
+	const struct quipu_catalog_kernel *kernel; /* NULL: a modelled machine, which has none */
 };
 
 /*
@@ -62,6 +83,11 @@ struct quipu_catalog {
 struct quipu_catalog *quipu_catalog_new(const struct quipu_tree *);
 void quipu_catalog_free(struct quipu_catalog *);
 const struct quipu_catalog_pmu *quipu_catalog_find(const struct quipu_catalog *, const char *pmu);
+/*
+ * quipu_catalog_hybrid - is @pmu one of several core PMUs (cpu_core, cpu_atom), each for CPUs of
+ * its own? Generic names stand for one event on each of those.
+ */
+bool quipu_catalog_hybrid(const struct quipu_catalog_pmu *pmu);
 
 /* One event to open. */
 struct quipu_parsed {
@@ -87,6 +113,10 @@ struct quipu_parsed {
 	bool inherit_off; /* no-inherit term */
 	bool guest_host;  /* modifiers G or H were given */
 	bool callgraph;	  /* call-graph term other than "no" */
+	bool each;	  /* attr.sample_period is 1 because every occurrence counts (tracepoints,
+			     breakpoints), not by the user's wish */
+	char *probe;	  /* of a uprobe the file, of a kprobe the function: what config1 points to;
+			     or NULL */
 };
 
 struct quipu_event_list {

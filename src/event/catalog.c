@@ -394,6 +394,11 @@ const struct quipu_catalog_pmu *quipu_catalog_find(const struct quipu_catalog *c
 	return NULL;
 }
 
+bool quipu_catalog_hybrid(const struct quipu_catalog_pmu *pmu)
+{
+	return !strncmp(pmu->name, "cpu_", 4) && !pmu->uncore && pmu->cpus && *pmu->cpus;
+}
+
 int quipu_cpu_list(const char *text, unsigned *cpus, size_t max)
 {
 	const char *p = text;

@@ -36,15 +36,16 @@ static bool is_letter(char ch)
 	return (ch >= 'a' && ch <= 'z') || (ch >= 'A' && ch <= 'Z');
 }
 
-static void free_parsed(struct quipu_parsed *e)
+void grammar_drop(struct quipu_parsed *e)
 {
+	free(e->probe);
 	free(e->name);
 	free(e->pmu);
 	free(e->unit);
 	free(e->cpus);
 }
 
-static int append(struct quipu_event_list *list, struct quipu_parsed *e)
+int grammar_append(struct quipu_event_list *list, struct quipu_parsed *e)
 {
 	/* Room doubles each time the number reaches a power of two. */
 	if (!(list->n & (list->n - 1))) {
@@ -62,7 +63,7 @@ static int append(struct quipu_event_list *list, struct quipu_parsed *e)
 	return 0;
 }
 
-static int init_parsed(struct quipu_parsed *e, uint32_t type, uint64_t config)
+int grammar_init(struct quipu_parsed *e, uint32_t type, uint64_t config)
 {
 	*e = (struct quipu_parsed){
 		.attr = {.type = type,
@@ -173,7 +174,7 @@ static bool numbered(struct span word, const char *name)
 }
 
 /* '*' and '?' only, without recursion: the pattern is the user's. */
-static bool glob(struct span pattern, const char *name)
+bool grammar_glob(struct span pattern, const char *name)
 {
 	const char *retry = NULL;
 	size_t p = 0, star = SIZE_MAX;
@@ -207,7 +208,7 @@ static int add_pmu_event(struct cursor *c, const struct quipu_catalog_pmu *pmu,
 			 const struct span *terms)
 {
 	struct quipu_parsed e;
-	int ret = init_parsed(&e, pmu->type, 0);
+	int ret = grammar_init(&e, pmu->type, 0);
 
 	if (ret)
 		return ret;
@@ -220,9 +221,9 @@ static int add_pmu_event(struct cursor *c, const struct quipu_catalog_pmu *pmu,
 	if (!ret && terms)
 		ret = grammar_terms(c, *terms, pmu, &e);
 	if (!ret)
-		ret = append(c->list, &e);
+		ret = grammar_append(c->list, &e);
 	if (ret)
-		free_parsed(&e);
+		grammar_drop(&e);
 	return ret;
 }
 
@@ -255,7 +256,7 @@ static int add_pmu(struct cursor *c, struct span word, const struct span *terms)
 		const struct quipu_catalog_pmu *pmu = &c->catalog->pmus[i];
 		int ret;
 
-		if (has_glob(word) ? !glob(word, pmu->name) : !numbered(word, pmu->name))
+		if (has_glob(word) ? !grammar_glob(word, pmu->name) : !numbered(word, pmu->name))
 			continue;
 		ret = add_pmu_event(c, pmu, terms);
 		if (ret == -ENOMEM)
@@ -277,17 +278,61 @@ static int add_pmu(struct cursor *c, struct span word, const struct span *terms)
 	return 0;
 }
 
-static int add_generic(struct cursor *c, uint32_t type, uint64_t config, const struct span *terms)
+/*
+ * A machine with core PMUs of several kinds counts a generic event once on each of them: the kernel
+ * takes the PMU's type in the upper half of config. A raw code is of the PMU itself.
+ */
+static int add_hybrid(struct cursor *c, const struct quipu_catalog_pmu *pmu, uint32_t type,
+		      uint64_t config, struct span word, const struct span *terms)
 {
 	struct quipu_parsed e;
-	int ret = init_parsed(&e, type, config);
+	int ret = type == PERF_TYPE_RAW
+			  ? grammar_init(&e, pmu->type, config)
+			  : grammar_init(&e, type, config | (uint64_t)pmu->type << 32);
 
+	if (ret)
+		return ret;
+	e.pmu = strdup(pmu->name);
+	e.cpus = strdup(pmu->cpus);
+	if (!e.pmu || !e.cpus)
+		ret = -ENOMEM;
+	if (!ret && terms && terms->n)
+		ret = grammar_terms(c, *terms, NULL, &e);
+	if (!ret && !e.name && asprintf(&e.name, "%s/%.*s/", pmu->name, (int)word.n, word.p) < 0) {
+		e.name = NULL;
+		ret = -ENOMEM;
+	}
+	if (!ret)
+		ret = grammar_append(c->list, &e);
+	if (ret)
+		grammar_drop(&e);
+	return ret;
+}
+
+static int add_generic(struct cursor *c, uint32_t type, uint64_t config, struct span word,
+		       const struct span *terms)
+{
+	bool core =
+		type == PERF_TYPE_HARDWARE || type == PERF_TYPE_HW_CACHE || type == PERF_TYPE_RAW;
+	struct quipu_parsed e;
+	bool hybrid = false;
+	int ret = 0;
+
+	for (size_t i = 0; core && i < c->catalog->npmus && !ret; i++) {
+		if (!quipu_catalog_hybrid(&c->catalog->pmus[i]))
+			continue;
+		ret = add_hybrid(c, &c->catalog->pmus[i], type, config, word, terms);
+		hybrid = true;
+	}
+	if (hybrid)
+		return ret;
+	ret = grammar_init(&e, type, config);
 	if (!ret && terms && terms->n)
 		ret = grammar_terms(c, *terms, NULL, &e);
 	if (!ret)
-		ret = append(c->list, &e);
+		ret = grammar_append(c->list, &e);
 	if (ret)
-		free_parsed(&e);
+		grammar_drop(&e);
 	return ret;
 }
 
@@ -371,17 +416,17 @@ static int add_word(struct cursor *c, struct span word, const struct span *terms
 	int cache, ret;
 
 	if (grammar_symbol(word, &type, &config))
-		return add_generic(c, type, config, terms);
+		return add_generic(c, type, config, word, terms);
 	cache = grammar_cache(c, word, &config);
 	if (cache > 0)
-		return add_generic(c, PERF_TYPE_HW_CACHE, config, terms);
+		return add_generic(c, PERF_TYPE_HW_CACHE, config, word, terms);
 	if (terms)
 		return add_pmu(c, word, terms->n ? terms : NULL);
 	ret = add_named(c, word);
 	if (ret != -ENOENT)
 		return ret;
 	if (raw_code(word, &config))
-		return add_generic(c, PERF_TYPE_RAW, config, NULL);
+		return add_generic(c, PERF_TYPE_RAW, config, word, NULL);
 	if (!cache)
 		return unknown_event(c, word);
 	nearest_init(&near, word);
@@ -435,6 +480,21 @@ static int name_items(struct cursor *c, size_t first, size_t start)
 	return 0;
 }
 
+/* The modifiers behind the events from @first on, and their names. */
+static int finish_event(struct cursor *c, struct span word, bool slash, size_t start, size_t first)
+{
+	struct span mods;
+	int ret = event_modifiers(c, word, slash, &mods);
+
+	if (ret)
+		return ret;
+	for (size_t i = first; i < c->list->n; i++)
+		apply_modifiers(&c->list->items[i], mods, false, true);
+	ret = name_items(c, first, start);
+	c->list->terms++;
+	return ret;
+}
+
 /* `subsystem:event` looks like a word with modifiers; say what it is. */
 static bool looks_like_tracepoint(const struct cursor *c, struct span word)
 {
@@ -453,10 +513,15 @@ static bool looks_like_tracepoint(const struct cursor *c, struct span word)
 static int parse_event(struct cursor *c)
 {
 	size_t start = c->pos, first = c->list->n, end = 0;
-	struct span word = {c->text + c->pos, 0}, terms, mods;
+	struct span word = {c->text + c->pos, 0}, terms;
 	bool slash;
-	int ret;
+	int ret = c->catalog->kernel ? grammar_kernel_event(c) : 0;
 
+	if (ret < 0)
+		return ret;
+	if (ret)
+		return finish_event(c, (struct span){c->text + start, c->pos - start}, false, start,
+				    first);
 	word.n = strcspn(word.p, ",{}/: \t\r\n");
 	c->pos += word.n;
 	slash = peek(c) == '/';
@@ -481,14 +546,7 @@ static int parse_event(struct cursor *c)
 		c->pos = end + 1;
 	else
 		c->pos = start + word.n;
-	ret = event_modifiers(c, word, slash, &mods);
-	if (ret)
-		return ret;
-	for (size_t i = first; i < c->list->n; i++)
-		apply_modifiers(&c->list->items[i], mods, false, true);
-	ret = name_items(c, first, start);
-	c->list->terms++;
-	return ret;
+	return finish_event(c, word, slash, start, first);
 }
 
 /*
@@ -588,7 +646,7 @@ bool catalog_has(const struct quipu_catalog *catalog, struct span word)
 static void cut_list(struct quipu_event_list *list, size_t n)
 {
 	while (list->n > n)
-		free_parsed(&list->items[--list->n]);
+		grammar_drop(&list->items[--list->n]);
 }
 
 int quipu_grammar_parse(const struct quipu_catalog *catalog, const char *text,

@@ -58,6 +58,14 @@ int grammar_number(struct span, uint64_t *value);
  * own terms. */
 int grammar_terms(struct cursor *, struct span body, const struct quipu_catalog_pmu *pmu,
 		  struct quipu_parsed *e);
+/* grammar_kernel.c: events that only a kernel has. The cursor stands at the first letter and is
+ * moved past what was read; 1: it was one, 0: it is none, else the error. */
+int grammar_kernel_event(struct cursor *);
+/* grammar.c, for the above. */
+int grammar_init(struct quipu_parsed *, uint32_t type, uint64_t config);
+int grammar_append(struct quipu_event_list *, struct quipu_parsed *);
+void grammar_drop(struct quipu_parsed *);
+bool grammar_glob(struct span pattern, const char *name);
 bool catalog_has(const struct quipu_catalog *, struct span word);
 const struct quipu_catalog_event *catalog_event(const struct quipu_catalog_pmu *, struct span name);
 const struct quipu_catalog_format *catalog_format(const struct quipu_catalog_pmu *,
