@@ -29,7 +29,7 @@ struct quipu_core_ops {
 	/* The machine's time in ns: of events of a machine-wide PMU. NULL: the CPU's is taken. */
 	uint64_t (*time)(void *arg);
 	/* The event's ring wants its reader (wake-up), or the event hung up; @bits: POLLIN,
-	 * POLLHUP. */
+	 * POLLHUP, POLLERR (its PMU is gone). */
 	void (*wake)(void *arg, struct quipu_event *, unsigned bits);
 	/* The core needs its tick (or not any longer) on @cpu: frequency or throttled events,
 	 * rotation. */
@@ -87,6 +87,12 @@ void quipu_core_free(struct quipu_core *);
  * registration ("software" first); *n their number.
  */
 int quipu_core_register(struct quipu_core *, struct quipu_pmu *);
+/*
+ * quipu_core_unregister - a PMU (no software one) goes while its events are open: they keep what
+ * they counted (quipu_event_count), read(2) gives end of file, ioctl, mmap and groups ENODEV, poll
+ * POLLERR. The PMU is not called again and may be freed. 0, -EINVAL (not registered).
+ */
+int quipu_core_unregister(struct quipu_core *, struct quipu_pmu *);
 struct quipu_pmu *const *quipu_core_pmus(const struct quipu_core *, size_t *n);
 const struct quipu_core_config *quipu_core_configuration(const struct quipu_core *);
 /* quipu_core_set_sysctl - change paranoid, max_sample_rate, max_stack, mlock_kb at run time. 0 or
@@ -153,7 +159,8 @@ int quipu_event_set_output(struct quipu_event *, struct quipu_event *target);
 /* quipu_event_set_async - the descriptor has O_ASYNC: every overflow wakes. */
 void quipu_event_set_async(struct quipu_event *, bool async);
 uint64_t quipu_event_id(const struct quipu_event *);
-/* quipu_event_poll - POLLIN, POLLHUP as poll(2) would show (A16); takes the pending wake-up. */
+/* quipu_event_poll - POLLIN, POLLHUP, POLLERR as poll(2) would show (A16); takes the pending
+ * wake-up. */
 unsigned quipu_event_poll(struct quipu_event *);
 /*
  * quipu_event_needs_bell - what the event does at an overflow must happen before the program goes

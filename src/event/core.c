@@ -60,6 +60,7 @@ struct quipu_core *quipu_core_new(const struct quipu_core_config *config,
 		cpu->tick_due = cpu->told = NEVER;
 	}
 	software_init(&core->software);
+	gone_init(&core->gone);
 	if (quipu_core_register(core, &core->software))
 		goto fail;
 	return core;
@@ -92,6 +93,7 @@ void quipu_core_free(struct quipu_core *core)
 	}
 	free(core->cpus);
 	free(core->pmus);
+	free(core->listed);
 	free(core->mux_ms);
 	free(core->locked);
 	free(core->record);
@@ -117,6 +119,10 @@ static int grow(struct quipu_core *core)
 	if (!pmus)
 		return -ENOMEM;
 	core->pmus = pmus;
+	pmus = realloc(core->listed, n * sizeof(*pmus));
+	if (!pmus)
+		return -ENOMEM;
+	core->listed = pmus;
 	mux = realloc(core->mux_ms, n * sizeof(*mux));
 	if (!mux)
 		return -ENOMEM;
@@ -132,13 +138,29 @@ static int grow(struct quipu_core *core)
 	return 0;
 }
 
+/* The class that a PMU left, or one more. */
+static int free_class(struct quipu_core *core, size_t *class)
+{
+	int r;
+
+	for (*class = CLASS_SOFTWARE + 1; *class < core->npmus; ++*class) {
+		if (core->pmus[*class] == &core->gone)
+			return 0;
+	}
+	r = grow(core);
+	if (!r)
+		*class = core->npmus++;
+	return r;
+}
+
 int quipu_core_register(struct quipu_core *core, struct quipu_pmu *pmu)
 {
 	int type = pmu->type;
+	size_t class;
 	int r;
 
-	for (size_t i = 0; i < core->npmus; i++) {
-		if (!strcmp(core->pmus[i]->name, pmu->name))
+	for (size_t i = 0; i < core->nlisted; i++) {
+		if (!strcmp(core->listed[i]->name, pmu->name))
 			return -EEXIST;
 	}
 	if (type < 0) {
@@ -147,19 +169,20 @@ int quipu_core_register(struct quipu_core *core, struct quipu_pmu *pmu)
 	} else if (type_taken(core, type)) {
 		return -EEXIST;
 	}
-	r = grow(core);
+	r = free_class(core, &class);
 	if (r)
 		return r;
 	pmu->type = type;
-	core->mux_ms[core->npmus] = core->config.mux_interval_ms;
-	core->pmus[core->npmus++] = pmu;
+	core->mux_ms[class] = core->config.mux_interval_ms;
+	core->pmus[class] = pmu;
+	core->listed[core->nlisted++] = pmu;
 	return 0;
 }
 
 struct quipu_pmu *const *quipu_core_pmus(const struct quipu_core *core, size_t *n)
 {
-	*n = core->npmus;
-	return core->pmus;
+	*n = core->nlisted;
+	return core->listed;
 }
 
 const struct quipu_core_config *quipu_core_configuration(const struct quipu_core *core)
@@ -324,8 +347,8 @@ static int try_pmu(struct quipu_pmu *pmu, struct quipu_event *e)
 /* Every PMU in turn; the first answer other than ENOENT counts. */
 static int try_all(struct quipu_event *e)
 {
-	for (size_t i = 0; i < e->core->npmus; i++) {
-		int r = try_pmu(e->core->pmus[i], e);
+	for (size_t i = 0; i < e->core->nlisted; i++) {
+		int r = try_pmu(e->core->listed[i], e);
 
 		if (r != -ENOENT)
 			return r;
@@ -530,8 +553,8 @@ void quipu_core_migrate(struct quipu_core *core, struct quipu_pmu *pmu, unsigned
  * still count. */
 static void tell_uncore(struct quipu_core *core, unsigned n)
 {
-	for (size_t i = 0; i < core->npmus; i++) {
-		struct quipu_pmu *pmu = core->pmus[i];
+	for (size_t i = 0; i < core->nlisted; i++) {
+		struct quipu_pmu *pmu = core->listed[i];
 
 		if (pmu->context == QUIPU_CONTEXT_UNCORE && pmu->cpu_offline)
 			pmu->cpu_offline(pmu, n);
@@ -556,8 +579,8 @@ int quipu_core_set_online(struct quipu_core *core, unsigned n, bool online)
 			event_disable(container(l, struct quipu_event, ctx_link));
 	}
 	cpu->online = online;
-	for (size_t i = 0; i < core->npmus; i++) {
-		struct quipu_pmu *pmu = core->pmus[i];
+	for (size_t i = 0; i < core->nlisted; i++) {
+		struct quipu_pmu *pmu = core->listed[i];
 
 		if (online && pmu->cpu_online)
 			pmu->cpu_online(pmu, n);

@@ -68,7 +68,8 @@ static inline void link_remove(struct link *l)
 	     it_##pos = next_##pos, next_##pos = it_##pos->next)
 
 enum event_state {
-	STATE_DEAD = -4,
+	STATE_DEAD = -5,
+	STATE_REVOKED = -4, /* its PMU is gone */
 	STATE_EXIT = -3,
 	STATE_ERROR = -2,
 	STATE_OFF = -1,
@@ -212,10 +213,15 @@ struct quipu_core {
 	struct quipu_core_config config;
 	const struct quipu_core_ops *ops;
 	void *arg;
-	struct quipu_pmu **pmus; /* index = class, but all software PMUs share class 0 */
-	unsigned *mux_ms;	 /* by pmu */
+	/* Index = class, but all software PMUs share class 0; &gone: the class is
+	 * free. */
+	struct quipu_pmu **pmus;
+	unsigned *mux_ms; /* by pmu */
 	size_t npmus;
+	struct quipu_pmu **listed; /* those that are there, in order of registration */
+	size_t nlisted;
 	struct quipu_pmu software;
+	struct quipu_pmu gone; /* of events whose own PMU is gone: does nothing */
 	struct cpu *cpus;
 	struct link tasks[TASK_BUCKETS];
 	struct link events;
@@ -283,6 +289,9 @@ static inline bool is_software(const struct quipu_event *e)
 {
 	return e->pmu->context == QUIPU_CONTEXT_SOFTWARE;
 }
+
+/* unregister.c */
+void gone_init(struct quipu_pmu *);
 
 /* read.c */
 size_t read_size(uint64_t read_format, unsigned nr_siblings);

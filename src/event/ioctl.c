@@ -86,6 +86,8 @@ int quipu_event_ioctl(struct quipu_event *e, unsigned long cmd, uint64_t arg)
 	e->core->reason[0] = '\0';
 	if (((cmd >> 8) & 0xff) != '$')
 		return -ENOTTY;
+	if (e->state == STATE_REVOKED)
+		return refuse(e, -ENODEV, "its PMU is gone");
 	switch (cmd & 0xff) {
 	case ENABLE: apply(e, arg, event_enable); return 0;
 	case DISABLE: apply(e, arg, event_disable); return 0;
@@ -114,6 +116,8 @@ int quipu_event_set_period(struct quipu_event *e, uint64_t value)
 
 	core_work(e->core);
 	e->core->reason[0] = '\0';
+	if (e->state == STATE_REVOKED)
+		return refuse(e, -ENODEV, "its PMU is gone");
 	if (!attr_sampling(&e->attr) || !value)
 		return refuse(e, -EINVAL, "only a sampling event has a period, and 0 is none");
 	if (freq && value > e->core->config.max_sample_rate)

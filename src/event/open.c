@@ -279,6 +279,8 @@ static int check_arguments(struct quipu_core *core, const struct quipu_attr *a, 
 	if (group == QUIPU_EVENT_FOREIGN)
 		return refuse(core, -EBADF,
 			      "the group's descriptor is not that of an event of this machine");
+	if (group && group->state == STATE_REVOKED)
+		return refuse(core, -ENODEV, "the PMU of the group's leader is gone");
 	if (pid != -1 && !(flags & PERF_FLAG_PID_CGROUP)) {
 		task = quipu_task_find(core, pid);
 		if (!task || task->exited) {

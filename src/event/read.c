@@ -130,7 +130,7 @@ ssize_t quipu_event_read(struct quipu_event *e, void *buf, size_t len)
 	size_t need;
 
 	core_work(e->core);
-	if (e->state == STATE_ERROR)
+	if (e->state == STATE_ERROR || e->state == STATE_REVOKED)
 		return 0;
 	need = read_size(e->attr.read_format, e->leader->nr_siblings);
 	if (len < need)
@@ -188,6 +188,8 @@ static const char *why_never_ran(const struct quipu_event *e, const struct total
 {
 	const struct quipu_event *leader = e->leader;
 
+	if (e->state == STATE_REVOKED)
+		return "its PMU was taken away while the event was open";
 	if (t->running)
 		return NULL;
 	if (e->reason)

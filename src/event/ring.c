@@ -151,6 +151,10 @@ int quipu_event_map(struct quipu_event *e, const struct quipu_caller *who, void 
 
 	core_work(e->core);
 	e->core->reason[0] = '\0';
+	if (e->state == STATE_REVOKED) {
+		quipu_core_reason(e->core, "its PMU is gone");
+		return -ENODEV;
+	}
 	if (pages & (pages - 1) || pages > SIZE_MAX / PAGE / 2) {
 		quipu_core_reason(e->core, "a ring buffer has one control page and 2^n data pages");
 		return -EINVAL;
@@ -208,6 +212,8 @@ void quipu_event_unmap(struct quipu_event *e)
 int quipu_event_set_output(struct quipu_event *e, struct quipu_event *to)
 {
 	core_work(e->core);
+	if (e->state == STATE_REVOKED || (to && to->state == STATE_REVOKED))
+		return -ENODEV;
 	if (to) {
 		if (to == e || to->cpu != e->cpu || (to->cpu == -1 && to->task != e->task))
 			return -EINVAL;
@@ -372,6 +378,8 @@ unsigned quipu_event_poll(struct quipu_event *e)
 	unsigned bits;
 
 	core_work(e->core);
+	if (e->state == STATE_REVOKED)
+		return POLLERR;
 	if (e->state <= STATE_EXIT && link_empty(&e->children))
 		return POLLHUP;
 	if (!e->ring)
