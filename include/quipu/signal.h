@@ -183,12 +183,40 @@ struct quipu_signals_ops {
 	int (*want)(struct quipu_signals *, quipu_signal signal);
 };
 
+/* What is known of what an instruction did (quipu_insn.events). */
+enum quipu_insn_event {
+	QUIPU_INSN_READS = 1u << 0,  /* it loads, */
+	QUIPU_INSN_WRITES = 1u << 1, /* or stores, beside what its class says (x86-64) */
+	/* The miss that the signal counted, and how far it went: */
+	QUIPU_INSN_FETCH_MISS = 1u << 2, /* of its own fetch, not of what it accesses */
+	QUIPU_INSN_L1_MISS = 1u << 3,
+	QUIPU_INSN_L2_MISS = 1u << 4, /* and of the last level, where that is level 2 */
+	QUIPU_INSN_LL_MISS = 1u << 5, /* memory served it */
+	QUIPU_INSN_TLB_MISS = 1u << 6,
+	QUIPU_INSN_STLB_MISS = 1u << 7, /* its translation needed a walk */
+	/* Of a transfer of control: */
+	QUIPU_INSN_RESOLVED = 1u << 8, /* the following are known */
+	QUIPU_INSN_TAKEN = 1u << 9,
+	QUIPU_INSN_MISPREDICTED = 1u << 10,
+};
+
+/* An instruction as the engine decoded it. @size 0: nothing is known of it, and all is 0. */
+struct quipu_insn {
+	/* Where control goes on, when resolved behind its delay slot; 0: not known yet. */
+	uint64_t next;
+	uint32_t events; /* enum quipu_insn_event */
+	uint8_t class;	 /* enum quipu_insn_class */
+	uint8_t size;	 /* bytes */
+	uint8_t pad[2];
+};
+
 /* What the engine knows of the moment of an overflow. */
 struct quipu_interrupt {
 	unsigned cpu;
-	uint64_t slots; /* bit s: the deadline of slot s was reached at this instruction */
-	uint64_t pc;	/* the instruction that made the signal reach its value (skid 0) */
-	uint64_t addr;	/* data address, 0 when unknown */
+	uint64_t slots;		/* bit s: the deadline of slot s was reached at this instruction */
+	uint64_t pc;		/* the instruction that made the signal reach its value (skid 0) */
+	uint64_t addr;		/* data address, 0 when unknown */
+	struct quipu_insn insn; /* the instruction at pc */
 	uint32_t pid, tid;
 	const uint64_t *chain; /* call sites, innermost first, without pc; NULL when not recorded */
 	size_t nr_chain;

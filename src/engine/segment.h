@@ -18,7 +18,7 @@
 #include <quipu/signal.h>
 
 #define SEG_MAGIC   UINT64_C(0x3175706975716567) /* "gequipu1" */
-#define SEG_VERSION 1u
+#define SEG_VERSION 2u
 
 #define SEG_PROCS      64u  /* process slots */
 #define SEG_VCPUS      256u /* guest threads of a process that can be counted */
@@ -181,6 +181,7 @@ struct seg_interrupt {
 	uint64_t bell;	/* of those, the ones that the machine serves while the vCPU waits */
 	uint64_t pc;
 	uint64_t addr;
+	struct quipu_insn insn; /* the one at pc */
 	uint32_t nr_chain;
 	uint32_t nr_branches; /* triples */
 	uint32_t nr_next;     /* popcount(slots & ~bell) */

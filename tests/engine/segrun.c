@@ -262,6 +262,8 @@ static void print_interrupt(unsigned slot, unsigned v, const struct seg_interrup
 	printf(" scalars");
 	for (unsigned k = 0; r->has_scalars && k < run.nscalars; k++)
 		printf(" %" PRIu64, scalars[k]);
+	printf(" insn %u %u %x %" PRIx64, r->insn.class, r->insn.size, r->insn.events,
+	       r->insn.next);
 	printf(" chain");
 	for (unsigned i = 0; i < r->nr_chain; i++)
 		printf(" %" PRIx64, chain[i]);

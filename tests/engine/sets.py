@@ -176,6 +176,49 @@ def test_together():
         check(f"{isa}: two runs give the same records", one[0] == one[1])
 
 
+# Mnemonics that are loads, stores, or transfers of control for certain; a record's class must say so. Enum order of
+# quipu/signal.h: 3, 7 and 8 load, 4 and 9 store, 16 to 22 transfer.
+KINDS = {
+    "riscv64": ((r"(lb|lh|lw|ld|fld|flw)u?\b", {3, 8}), (r"(sb|sh|sw|sd|fsd|fsw)\b", {4, 9}),
+                (r"(b(eq|ne|lt|ge|gt|le)|j\b|jal|jr|ret)", set(range(16, 23)))),
+    "ppc64le": ((r"(ld|lwz|lbz|lhz)\b", {3}), (r"(std|stw|stb|sth)\b", {4}), (r"(b|bl|blr|bctr|bctrl)\b", set(range(16, 23)))),
+    "sparc64": ((r"(ldx|ld|ldub|lduw)\b", {3, 8}), (r"(stx|st|stb)\b", {4, 9}), (r"(call|retl|return|ba|b[gln][a-z]*|br[a-z]+)\b(?!.*,a)",
+                                                                         set(range(16, 23)))),
+    "x86_64": ((r"(call|jmp|j[a-z]+|ret)\b", set(range(16, 23))),),
+}
+
+
+def test_described():
+    """A record says of its instruction how long it is, of what class, and where control went on, when it knows."""
+    for isa in SETS:
+        prog = guest("recurse", isa)
+        if not prog:
+            continue
+        insns, bad, kinds = code(prog, isa), [], set()
+        pcs = retired(prog, isa, "10", "2")
+        after = {}
+        for a, b in zip(pcs, pcs[1:]):
+            after.setdefault(a, set()).add(b)
+        for line in rows(run(isa, [*ALL, "-r", "-p", "0:97", "-p", "5:31"], prog, "10", "2"), "int"):
+            pc = int(re.search(r" pc (\w+)", line).group(1), 16)
+            cls, size, events, following = re.search(r" insn (\d+) (\d+) (\w+) (\w+)", line).groups()
+            if pc not in insns:
+                continue
+            text = insns[pc][1]
+            goes = int(following, 16)
+            if isa == "sparc64" and int(events, 16) & 0x100:  # resolved: where it went behind its slot
+                goes = 0
+            if int(size) != insns[pc][0] or (goes and goes not in after.get(pc, ())):
+                bad.append(f"{text}: {line}")
+            for kind, (mnemonic, classes) in enumerate(KINDS[isa]):
+                if re.match(mnemonic, text):
+                    kinds.add(kind)
+                    if int(cls) not in classes:
+                        bad.append(f"{text}: {line}")
+        check(f"{isa}: a record tells class, length and successor of its instruction",
+              not bad and len(kinds) == len(KINDS[isa]), f"{kinds}\n" + "\n".join(bad[:8]))
+
+
 def names_of(prog, isa):
     text = subprocess.run([TOOLS[isa] + "nm", prog], stdout=subprocess.PIPE, text=True).stdout
     return sorted((int(p[0], 16), p[2]) for p in (line.split() for line in text.splitlines())
@@ -280,7 +323,7 @@ def test_self_modifying():
           5004 <= lanes(row)[0] <= 10100, row)
 
 
-for test in (test_counted, test_reference, test_taken, test_together, test_stack, test_accesses, test_exec,
+for test in (test_counted, test_reference, test_taken, test_together, test_described, test_stack, test_accesses, test_exec,
              test_self_modifying):
     test()
 print(f"1..{number}")

@@ -292,6 +292,26 @@ int block_index(const struct block *b, uint64_t pc)
 	return -1;
 }
 
+void block_describe(const struct block *b, unsigned i, struct quipu_insn *insn)
+{
+	unsigned byte = block_classes(b)[i];
+	uint64_t at = block_insn(b, i), end = b->last + 1;
+	bool last = i + 1u == b->n, direct = b->flow == FLOW_JUMP || b->flow == FLOW_CALL;
+
+	insn->class = byte & (INSN_LOAD - 1);
+	insn->size = (uint8_t)((last ? end : block_insn(b, i + 1)) - at);
+	insn->events |= (byte & INSN_LOAD ? QUIPU_INSN_READS : 0u) |
+			(byte & INSN_STORE ? QUIPU_INSN_WRITES : 0u);
+	if (!last)
+		insn->next = block_insn(b, i + 1);
+	else if (!b->moves || b->apart == DELAY_ALWAYS)
+		insn->next = end; /* a delay slot, when it is no part of the block */
+	else if (b->apart)
+		insn->next = 0; /* the slot or what is behind it */
+	else
+		insn->next = direct ? b->goes : 0;
+}
+
 /* ---- steps ---- */
 
 static void add_taken(const struct rates *r, int64_t v[INDEXES])

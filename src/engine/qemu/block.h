@@ -91,6 +91,10 @@ static inline uint64_t block_insn(const struct block *b, unsigned i)
 /* block_index - the instruction of @b at @pc, or -1. */
 int block_index(const struct block *b, uint64_t pc);
 
+/* block_describe - instruction @i as an interrupt tells of it; where it goes when the block knows.
+ */
+void block_describe(const struct block *b, unsigned i, struct quipu_insn *insn);
+
 /* block_indirect - can the transfer that ends @b go anywhere? */
 static inline bool block_indirect(const struct block *b)
 {

@@ -148,8 +148,10 @@ static void after_bell(struct seg_vcpu *v, struct vcpu *p)
 struct event {
 	struct seg_vcpu *v;
 	struct vcpu *p;
-	int64_t now[INDEXES]; /* values at the completion of the instruction */
-	uint64_t addr;	      /* what it accessed, 0: not known */
+	int64_t now[INDEXES];	 /* values at the completion of the instruction */
+	uint64_t addr;		 /* what it accessed, 0: not known */
+	const struct step *step; /* where the instruction is; NULL: outside of blocks */
+	uint32_t events;	 /* what is known of it, enum quipu_insn_event */
 };
 
 struct reached {
@@ -231,6 +233,26 @@ static unsigned branches_of(const struct vcpu *p, uint64_t *out)
 	return n;
 }
 
+/* Only when a record is written: nothing of it costs where nothing overflows. */
+static void describe(const struct event *e, uint64_t pc, bool of_prev, struct quipu_insn *insn)
+{
+	const struct step *s = e->step;
+	const struct block *b = !s ? NULL : of_prev ? s->prev : s->block;
+	int index = b ? block_index(b, pc) : -1;
+
+	*insn = (struct quipu_insn){.events = e->events};
+	if (index < 0)
+		return;
+	block_describe(b, (unsigned)index, insn);
+	if (e->p->pending && pc == e->p->pending->cti + 4)
+		insn->next = 0; /* a delay slot: its transfer is not resolved yet */
+	if (!of_prev)
+		return;
+	insn->next = s->block ? s->block->pc : 0;
+	insn->events |= QUIPU_INSN_RESOLVED | (s->taken ? QUIPU_INSN_TAKEN : 0u) |
+			(s->missed ? QUIPU_INSN_MISPREDICTED : 0u);
+}
+
 static void write_record(struct event *e, const struct reached *r, uint64_t pc, bool of_prev)
 {
 	unsigned nscalars = engine.rates.nscalars ? SEG_SCALARS : 0,
@@ -262,6 +284,7 @@ static void write_record(struct event *e, const struct reached *r, uint64_t pc, 
 	rec->bell = r->bell;
 	rec->pc = pc;
 	rec->addr = e->addr;
+	describe(e, pc, of_prev, &rec->insn);
 	rec->nr_chain = nr_chain;
 	rec->nr_branches = nr_branches;
 	rec->nr_next = r->nr_next;
@@ -373,7 +396,7 @@ void fold_step(struct seg_vcpu *v, const struct step *s)
 	else
 		publish(v);
 	if (due(v)) {
-		struct event e = {.v = v, .p = p};
+		struct event e = {.v = v, .p = p, .step = s};
 
 		values_before(v, s, e.now);
 		step_walk(&engine.rates, s, e.now, v->nearest, serve, &e);
@@ -388,17 +411,19 @@ void fold_step(struct seg_vcpu *v, const struct step *s)
  * What the block's other instructions count was added when it was entered, and looked at then. Only
  * the cycles can be reached by an instruction behind the one that lost some.
  */
-void fold_access(struct seg_vcpu *v, const struct block *t, unsigned index, uint64_t addr)
+void fold_access(struct seg_vcpu *v, const struct block *t, unsigned index, uint64_t addr,
+		 uint32_t events)
 {
 	struct step rest = {.block = t, .skip = index + 1};
-	struct event e = {.v = v, .p = vcpu_private(v), .addr = addr};
+	struct event e = {
+		.v = v, .p = vcpu_private(v), .addr = addr, .step = &rest, .events = events};
 
 	publish(v);
 	if (index < t->n && due(v)) {
 		values_before(v, &rest, e.now);
 		if (step_reached(&engine.rates, e.now, v->nearest))
 			serve(&e, block_insn(t, index), false);
-		e.addr = 0;
+		e.addr = e.events = 0;
 		step_walk(&engine.rates, &rest, e.now, v->nearest, serve, &e);
 	}
 	set_up(v);
@@ -428,7 +453,8 @@ void fold_ring(struct seg_vcpu *v, uint32_t reason, uint64_t arg, uint64_t pc)
 
 void fold_syscall(struct seg_vcpu *v, uint64_t pc)
 {
-	struct event e = {.v = v, .p = vcpu_private(v)};
+	struct step at = {.block = (const struct block *)(uintptr_t)v->priv[HOT_PREV]};
+	struct event e = {.v = v, .p = vcpu_private(v), .step = at.block ? &at : NULL};
 
 	v->syscalls++;
 	if (!engine.rates.syscalls)

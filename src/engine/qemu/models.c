@@ -170,22 +170,50 @@ static struct model_cache *level3(const struct seg_vcpu *v)
 
 /* ---- counts that moved ---- */
 
+/* How far a miss went: what was counted since the last access that counted something. */
+static uint32_t went(const struct model_memory *m, const uint64_t was[MODEL_COUNTS])
+{
+	static const struct {
+		uint8_t count;
+		uint16_t event;
+	} rows[] = {
+		{MODEL_L1I_MISSES, QUIPU_INSN_FETCH_MISS | QUIPU_INSN_L1_MISS},
+		{MODEL_L1D_READ_MISSES, QUIPU_INSN_L1_MISS},
+		{MODEL_L1D_WRITE_MISSES, QUIPU_INSN_L1_MISS},
+		{MODEL_L2_READ_MISSES, QUIPU_INSN_L2_MISS},
+		{MODEL_L2_WRITE_MISSES, QUIPU_INSN_L2_MISS},
+		{MODEL_MEM_READ_LINES, QUIPU_INSN_LL_MISS},
+		{MODEL_ITLB_MISSES, QUIPU_INSN_FETCH_MISS | QUIPU_INSN_TLB_MISS},
+		{MODEL_DTLB_READ_MISSES, QUIPU_INSN_TLB_MISS},
+		{MODEL_DTLB_WRITE_MISSES, QUIPU_INSN_TLB_MISS},
+		{MODEL_STLB_MISSES, QUIPU_INSN_STLB_MISS},
+	};
+	uint32_t events = 0;
+
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
+		if (m->count[rows[i].count] != was[rows[i].count])
+			events |= rows[i].event;
+	return events;
+}
+
 /* Brings the signals up to date; true when one reached its deadline, or the cycles their lane's
  * end. */
 static bool settle(struct seg_vcpu *v, struct models *s, unsigned lost)
 {
 	typedef uint64_t words __attribute__((vector_size(16)));
-	bool reached = false;
+	bool reached = false, changed = s->memory.changed;
 	lanes_t lanes;
 
-	for (unsigned i = 0; s->memory.changed && i < nmoved; i++) {
+	for (unsigned i = 0; changed && i < nmoved; i++) {
 		uint64_t count = s->memory.count[moved[i].count];
 		unsigned k = moved[i].scalar;
 
 		v->scalar[k] += count - s->seen[moved[i].count];
-		s->seen[moved[i].count] = count;
 		reached |= (int64_t)v->scalar[k] >= v->nearest[SEG_LANES + k];
 	}
+	s->went = reached | lost ? went(&s->memory, s->seen) : 0;
+	if (changed)
+		memcpy(s->seen, s->memory.count, sizeof(s->seen));
 	s->memory.changed = 0;
 	if (!lost)
 		return reached;
@@ -220,7 +248,7 @@ void models_fetch(struct seg_vcpu *v, const struct block *t)
 		unsigned lost = model_fetch(&s->memory, at < t->pc ? t->pc : at);
 
 		if (s->memory.changed | lost && settle(v, s, lost))
-			fold_access(v, t, first_in(t, at), 0);
+			fold_access(v, t, first_in(t, at), 0, s->went);
 	}
 	if (s->memory.fetches != fetches)
 		s->stamp++;
@@ -249,7 +277,7 @@ static __attribute__((noinline)) void access_missed(unsigned vcpu, uint32_t info
 	if (!(s->memory.changed | lost) || !settle(v, s, lost))
 		return;
 	t = (const struct block *)(uintptr_t)v->priv[HOT_PREV];
-	fold_access(v, t, (unsigned)(uintptr_t)udata, va);
+	fold_access(v, t, (unsigned)(uintptr_t)udata, va, s->went);
 }
 
 #define STORE_OFFSET                                                                               \

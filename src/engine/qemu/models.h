@@ -21,6 +21,7 @@ struct models {
 					of another vCPU */
 	struct model_predictor predict;
 	uint64_t seen[MODEL_COUNTS]; /* of memory.count, what the signals have */
+	uint32_t went;		     /* how far the last miss went, enum quipu_insn_event */
 	void *bytes;		     /* of the caches */
 	bool ready;
 };

@@ -128,9 +128,11 @@ void engine_handler(uint64_t pc);
 void fold_step(struct seg_vcpu *, const struct step *);
 /*
  * fold_access - in the middle of block @t, instruction @index made a model count something, or lose
- * cycles; @addr is what it accessed, 0 for a fetch.
+ * cycles; @addr is what it accessed, 0 for a fetch; @events what is known of it (enum
+ * quipu_insn_event).
  */
-void fold_access(struct seg_vcpu *, const struct block *t, unsigned index, uint64_t addr);
+void fold_access(struct seg_vcpu *, const struct block *t, unsigned index, uint64_t addr,
+		 uint32_t events);
 /* fold_publish - bring base up to date between blocks (system calls, ends), so that the machine may
  * look. */
 void fold_publish(struct seg_vcpu *);

@@ -787,6 +787,15 @@ int quipu_riscv_pending(const struct quipu_riscv *rv, unsigned hart)
 	return hart < rv->nharts ? pending_cause(&rv->harts[hart]) : -1;
 }
 
+/*
+ * Where the hart goes on: behind the instruction of the overflow, or at its target. A transfer that
+ * is not resolved yet gives the instruction behind it, one of which nothing is known itself.
+ */
+static uint64_t resumes_at(const struct quipu_interrupt *irq)
+{
+	return irq->insn.next ? irq->insn.next : irq->pc + irq->insn.size;
+}
+
 /* Trap into S, run the supervisor's handler, sret. */
 static void take(struct hart *h, unsigned cause, const struct quipu_interrupt *irq)
 {
@@ -794,7 +803,7 @@ static void take(struct hart *h, unsigned cause, const struct quipu_interrupt *i
 	uint64_t saved = h->sstatus;
 
 	h->scause = bits_one(63) | cause;
-	h->sepc = irq ? irq->pc : 0;
+	h->sepc = irq ? resumes_at(irq) : 0;
 	h->mode = QUIPU_RISCV_S;
 	h->sstatus &= ~(QUIPU_RISCV_SSTATUS_SIE | QUIPU_RISCV_SSTATUS_SPP);
 	if (mode == QUIPU_RISCV_S)
