@@ -5,7 +5,6 @@
  * is the machine until it is gone. DESIGN 5 and 7; perf ABI sheet C2, D4 ("Launcher").
  */
 #include <errno.h>
-#include <getopt.h>
 #include <limits.h>
 #include <signal.h>
 #include <stdio.h>
@@ -16,7 +15,7 @@
 #include <unistd.h>
 
 #include "cli/cli.h"
-#include "cli/run.h"
+#include "cli/options.h"
 #include "client/gate.h"
 #include "client/protocol.h"
 #include "client/tree_mount.h"
@@ -49,64 +48,38 @@ static const char usage[] =
 	"  -L, --sysroot DIR  where the dynamic loader and libraries of the machine's programs are\n"
 	"      --trace[=FILE], -v\n";
 
-enum { OPT_TRACE = 256, OPT_PARANOID, OPT_NO_NS };
+enum { OPT_NO_NS = OPT_OWN };
 
-static const struct option long_options[] = {
-	{"machine", required_argument, NULL, 'm'},
-	{"sysroot", required_argument, NULL, 'L'},
-	{"paranoid", required_argument, NULL, OPT_PARANOID},
+static const struct option words[] = {
+	OPTIONS_RUN_WORDS,
 	{"no-ns", no_argument, NULL, OPT_NO_NS},
-	{"trace", optional_argument, NULL, OPT_TRACE},
-	{"verbose", no_argument, NULL, 'v'},
-	{"help", no_argument, NULL, 'h'},
 	{0},
 };
 
-static int parse_paranoid(struct options *o, const char *text)
+static int parse_option(void *options, int c)
 {
-	char *end;
-	long n = strtol(text, &end, 10);
+	struct options *o = options;
 
-	if (*end || end == text || n < -1 || n > 4)
-		return cli_error(
-			"--paranoid takes -1 to 4, as /proc/sys/kernel/perf_event_paranoid, not '%s'",
-			text);
-	o->run.paranoid = (int)n;
+	if (c != OPT_NO_NS)
+		return OPTIONS_NOT_MINE;
+	o->no_ns = true;
 	return 0;
-}
-
-static int parse_option(struct options *o, int c)
-{
-	switch (c) {
-	case 'm': o->run.machine = optarg; return 0;
-	case 'L': o->run.sysroot = optarg; return 0;
-	case 'v': o->run.verbose = true; return 0;
-	case OPT_PARANOID: return parse_paranoid(o, optarg);
-	case OPT_NO_NS: o->no_ns = true; return 0;
-	case OPT_TRACE: o->run.trace = optarg ? optarg : ""; return 0;
-	case 'h': fputs(usage, stdout); return -1;
-	}
-	fputs(usage, stderr);
-	return 2;
 }
 
 /* 0: go on; -1: help was shown; else the exit status. */
 static int parse_options(struct options *o, int argc, char **argv)
 {
-	int c, rc;
+	static const struct options_set set = {
+		.command = "exec",
+		.usage = usage,
+		.example = "quipu exec -m riscv -- perf list",
+		.letters = "+:" OPTIONS_RUN_LETTERS,
+		.words = words,
+		.own = parse_option,
+	};
 
 	*o = (struct options){.run.paranoid = -1, .run.machine = "riscv"};
-	optind = 0;
-	while ((c = getopt_long(argc, argv, "+m:L:vh", long_options, NULL)) != -1) {
-		rc = parse_option(o, c);
-		if (rc)
-			return rc;
-	}
-	if (optind == argc)
-		return cli_error(
-			"nothing to run: name a command, for example `quipu exec -m riscv -- perf list`");
-	o->argv = argv + optind;
-	return 0;
+	return options_parse(&set, o, &o->run, argc, argv, &o->argv);
 }
 
 /* ---- the client's environment ---- */

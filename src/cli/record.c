@@ -5,7 +5,6 @@
  * profile/perfdata.h's.
  */
 #include <errno.h>
-#include <getopt.h>
 #include <inttypes.h>
 #include <signal.h>
 #include <stdio.h>
@@ -15,22 +14,20 @@
 #include <time.h>
 #include <unistd.h>
 
-#include <quipu/grammar.h>
-
 #include "cli/cli.h"
+#include "cli/events.h"
+#include "cli/options.h"
 #include "cli/run.h"
 #include "profile/perfdata.h"
 
 #define DATA_PAGES	128u
 #define PAGE		4096u
-#define MAX_EVENT_ARGS	64u
 #define DEFAULT_FREQ	4000u
 #define FALLBACK_EVENTS "cycles"
 
 struct options {
 	struct run_options run;
-	const char *events[MAX_EVENT_ARGS];
-	size_t nevents;
+	struct options_events events;
 	uint64_t period, freq;
 	bool system_wide, branches, quiet;
 	const char *cpus;
@@ -51,7 +48,7 @@ struct recording {
 	struct quipu_catalog *catalog;
 	struct quipu_event_list list;
 	struct quipu_event **events; /* [event * ncpus + cpu] */
-	unsigned ncpus;
+	size_t ncpus;
 	unsigned *cpus;
 	struct ring *rings; /* by position in cpus */
 	int *ring_of_cpu;   /* machine CPU -> position, -1 */
@@ -84,117 +81,68 @@ static const char usage[] =
 	"  -L, --sysroot DIR   where the program's dynamic loader and libraries are\n"
 	"      --timing base|full, --trace[=FILE], --paranoid N, -v, -q\n";
 
-enum { OPT_TRACE = 256, OPT_TIMING, OPT_PARANOID, OPT_NO_LOCAL };
-
-static const struct option long_options[] = {
-	{"machine", required_argument, NULL, 'm'},
-	{"event", required_argument, NULL, 'e'},
+static const struct option words[] = {
+	OPTIONS_RUN_WORDS,
+	OPTIONS_COUNT_WORDS,
 	{"count", required_argument, NULL, 'c'},
 	{"freq", required_argument, NULL, 'F'},
 	{"call-graph", optional_argument, NULL, 'g'},
-	{"all-cpus", no_argument, NULL, 'a'},
-	{"cpu", required_argument, NULL, 'C'},
-	{"output", required_argument, NULL, 'o'},
-	{"sysroot", required_argument, NULL, 'L'},
 	{"branch-any", no_argument, NULL, 'b'},
-	{"trace", optional_argument, NULL, OPT_TRACE},
-	{"timing", required_argument, NULL, OPT_TIMING},
-	{"paranoid", required_argument, NULL, OPT_PARANOID},
-	{"no-local", no_argument, NULL, OPT_NO_LOCAL},
-	{"verbose", no_argument, NULL, 'v'},
 	{"quiet", no_argument, NULL, 'q'},
-	{"help", no_argument, NULL, 'h'},
 	{0},
 };
 
-static int parse_number(const char *text, const char *what, uint64_t *out)
+static int parse_option(void *options, int c)
 {
-	char *end;
+	struct options *o = options;
 
-	errno = 0;
-	*out = strtoull(text, &end, 0);
-	if (errno || *end || !*text || *text == '-' || !*out)
-		return cli_error("%s takes a whole number above 0, not '%s'", what, text);
-	return 0;
-}
-
-static int parse_option(struct options *o, int c)
-{
 	switch (c) {
-	case 'm': o->run.machine = optarg; return 0;
-	case 'e':
-		if (o->nevents == MAX_EVENT_ARGS)
-			return cli_error("more than %u times -e; join events with commas",
-					 MAX_EVENT_ARGS);
-		o->events[o->nevents++] = optarg;
-		return 0;
-	case 'c': return parse_number(optarg, "-c", &o->period);
-	case 'F': return parse_number(optarg, "-F", &o->freq);
+	case 'e': return options_event(&o->events);
+	case 'c': return options_number("-c", "events", 1, UINT64_MAX, &o->period);
+	case 'F': return options_number("-F", "samples a second", 1, UINT64_MAX, &o->freq);
 	case 'g': o->run.stack = true; return 0;
 	case 'b': o->branches = o->run.branches = true; return 0;
 	case 'a': o->system_wide = true; return 0;
 	case 'C': o->cpus = optarg; return 0;
 	case 'o': o->output = optarg; return 0;
-	case 'L': o->run.sysroot = optarg; return 0;
-	case 'v': o->run.verbose = true; return 0;
 	case 'q': o->quiet = true; return 0;
-	case OPT_TRACE: o->run.trace = optarg ? optarg : ""; return 0;
-	case OPT_NO_LOCAL: o->run.bell = true; return 0;
-	case OPT_PARANOID: o->run.paranoid = atoi(optarg); return 0;
-	case OPT_TIMING:
-		if (strcmp(optarg, "base") && strcmp(optarg, "full"))
-			return cli_error("--timing takes base or full, not '%s'", optarg);
-		o->run.timing_full = optarg[0] == 'f';
-		return 0;
-	case 'h': fputs(usage, stdout); return -1;
 	}
-	fputs(usage, stderr);
-	return 2;
+	return OPTIONS_NOT_MINE;
 }
 
 /* 0: go on; -1: help was shown; else the exit status. */
 static int parse_options(struct options *o, int argc, char **argv)
 {
-	int c, rc;
+	static const struct options_set set = {
+		.command = "record",
+		.usage = usage,
+		.example = "quipu record ./prog",
+		.letters = "+:" OPTIONS_RUN_LETTERS "e:c:F:gbaC:o:q",
+		.words = words,
+		.own = parse_option,
+	};
+	int rc;
 
 	*o = (struct options){.output = "perf.data", .run.paranoid = -1};
-	optind = 0; /* start over: getopt keeps its place between commands */
-	while ((c = getopt_long(argc, argv, "+m:e:c:F:gbaC:o:L:vqh", long_options, NULL)) != -1) {
-		rc = parse_option(o, c);
-		if (rc)
-			return rc;
-	}
-	if (o->period && o->freq)
-		return cli_error("-c and -F exclude each other: a fixed period has no frequency");
-	if (optind == argc)
-		return cli_error(
-			"nothing to run: name a program, for example `quipu record ./prog`");
-	o->argv = argv + optind;
-	return 0;
+	rc = options_parse(&set, o, &o->run, argc, argv, &o->argv);
+	if (!rc && o->period && o->freq)
+		rc = cli_error("-c and -F exclude each other: a fixed period has no frequency");
+	return rc;
 }
 
 /* ---- events ---- */
 
 static int parse_events(struct recording *r)
 {
-	const struct options *o = r->options;
-	struct quipu_grammar_error err;
-	size_t n = o->nevents ? o->nevents : 1;
+	const struct options_events *e = &r->options->events;
+	int rc = 0;
 
 	r->catalog = quipu_catalog_new(r->run.tree);
 	if (!r->catalog)
 		return cli_error("out of memory");
-	for (size_t i = 0; i < n; i++) {
-		const char *text = o->nevents ? o->events[i] : FALLBACK_EVENTS;
-		char where[512];
-
-		if (!quipu_grammar_parse(r->catalog, text, &r->list, &err))
-			continue;
-		quipu_grammar_explain(text, &err, where, sizeof(where));
-		fputs(where, stderr);
-		return 2;
-	}
-	return 0;
+	for (size_t i = 0; i < e->n && !rc; i++)
+		rc = events_parse(r->catalog, e->texts[i], &r->list);
+	return e->n ? rc : events_parse(r->catalog, FALLBACK_EVENTS, &r->list);
 }
 
 static void complete_attr(const struct recording *r, size_t i)
@@ -235,41 +183,22 @@ static void complete_attr(const struct recording *r, size_t i)
 			    QUIPU_ATTR_COMM_EXEC | QUIPU_ATTR_TASK;
 }
 
-static int refuse_event(const struct recording *r, const struct quipu_parsed *e, int err)
-{
-	const char *reason = quipu_core_last_reason(r->run.core);
-
-	return cli_error("machine %s cannot sample %s: %s (%s)", r->run.machine->name, e->name,
-			 *reason ? reason : strerror(-err), strerrorname_np(-err));
-}
-
 static int open_one(struct recording *r, size_t i, unsigned at)
 {
 	struct quipu_parsed *e = &r->list.items[i];
 	const char *unmodelled = run_unmodelled(&e->attr);
 	struct quipu_event *group = e->leader == i ? NULL : r->events[e->leader * r->ncpus + at];
 	pid_t pid = r->options->system_wide || r->options->cpus ? -1 : quipu_task_pid(r->run.task);
-	struct quipu_event **out = &r->events[i * r->ncpus + at];
-	int precise = e->precise_max ? 3 : -1, rc;
-	uint32_t size_back;
+	int rc;
 
 	if (unmodelled)
 		return cli_error("machine %s cannot sample %s: %s", r->run.machine->name, e->name,
 				 unmodelled);
-	for (;;) {
-		if (precise >= 0)
-			e->attr.flags = (e->attr.flags & ~QUIPU_ATTR_PRECISE_MASK) |
-					(uint64_t)precise << QUIPU_ATTR_PRECISE_SHIFT;
-		rc = quipu_event_open(r->run.core, &r->run.caller, &e->attr, sizeof(e->attr), pid,
-				      (int)r->cpus[at], group, 0, &size_back, out);
-		if (rc && precise-- > 0)
-			continue;
-		/* perf's own default, not the user's wish: where a PMU cannot leave guests out,
-		 * there are none. */
-		if (rc != -EINVAL || !(e->attr.flags & QUIPU_ATTR_EXCLUDE_GUEST))
-			return rc ? refuse_event(r, e, rc) : 0;
-		e->attr.flags &= ~QUIPU_ATTR_EXCLUDE_GUEST;
-	}
+	rc = events_open(&r->run, e, &e->attr, pid, (int)r->cpus[at], group,
+			 &r->events[i * r->ncpus + at]);
+	return rc ? cli_error("machine %s cannot sample %s: %s (%s)", r->run.machine->name, e->name,
+			      events_refusal(&r->run, rc), strerrorname_np(-rc))
+		  : 0;
 }
 
 static int open_ring(struct recording *r, unsigned at)
@@ -293,22 +222,15 @@ static int open_ring(struct recording *r, unsigned at)
 static int choose_cpus(struct recording *r)
 {
 	unsigned all = r->run.machine->ncpus;
-	int n = (int)all;
+	int rc = events_cpus(&r->run, r->options->cpus, &r->cpus, &r->ncpus);
 
-	r->cpus = calloc(all, sizeof(*r->cpus));
+	if (rc)
+		return rc;
 	r->ring_of_cpu = calloc(all, sizeof(*r->ring_of_cpu));
-	if (!r->cpus || !r->ring_of_cpu)
+	if (!r->ring_of_cpu)
 		return cli_error("out of memory");
-	for (unsigned c = 0; c < all; c++) {
-		r->cpus[c] = c;
+	for (unsigned c = 0; c < all; c++)
 		r->ring_of_cpu[c] = -1;
-	}
-	if (r->options->cpus)
-		n = quipu_cpu_list(r->options->cpus, r->cpus, all);
-	if (n <= 0 || r->cpus[n - 1] >= all)
-		return cli_error("-C %s: machine %s has CPUs 0-%u", r->options->cpus,
-				 r->run.machine->name, all - 1);
-	r->ncpus = (unsigned)n;
 	for (unsigned at = 0; at < r->ncpus; at++)
 		r->ring_of_cpu[r->cpus[at]] = (int)at;
 	return 0;
@@ -341,15 +263,10 @@ static int open_events(struct recording *r)
 
 static enum quipu_exactness require_signal(struct recording *r, size_t i)
 {
-	struct quipu_event *e = r->events[i * r->ncpus];
-	struct quipu_pmu *pmu = quipu_event_pmu(e);
-	bool filtered = false;
-	quipu_signal signal = pmu->signal ? pmu->signal(e, &filtered) : QUIPU_SIGNAL_NONE;
+	enum quipu_exactness exactness;
 
-	if (signal == QUIPU_SIGNAL_NONE)
-		return QUIPU_MODELLED;
-	session_require(r->run.session, signal);
-	return quipu_signal_exactness(signal);
+	events_require(&r->run, r->events[i * r->ncpus], &exactness);
+	return exactness;
 }
 
 static int describe_events(struct recording *r)
@@ -362,7 +279,7 @@ static int describe_events(struct recording *r)
 
 		for (unsigned at = 0; at < r->ncpus; at++)
 			ids[at] = quipu_event_id(r->events[i * r->ncpus + at]);
-		rc = perfdata_add_event(r->file, &e->attr, ids, r->ncpus, e->name,
+		rc = perfdata_add_event(r->file, &e->attr, ids, (uint32_t)r->ncpus, e->name,
 					require_signal(r, i));
 	}
 	free(ids);

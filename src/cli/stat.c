@@ -8,7 +8,6 @@
  * stat record/report.
  */
 #include <errno.h>
-#include <getopt.h>
 #include <inttypes.h>
 #include <locale.h>
 #include <math.h>
@@ -16,15 +15,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <quipu/grammar.h>
-
 #include "cli/cli.h"
-#include "cli/run.h"
+#include "cli/events.h"
+#include "cli/options.h"
 #include "cli/stat_print.h"
 
-#define MAX_EVENT_ARGS 64u
-#define MAX_RUNS       100000u
-#define MAX_INTERVAL   86400000u /* ms: a day */
+#define MAX_RUNS     100000u
+#define MAX_INTERVAL 86400000u /* ms: a day */
 #define DEFAULT_EVENTS                                                                             \
 	"task-clock,context-switches,cpu-migrations,page-faults,cycles,instructions,branches,branch-misses"
 #define DETAIL_1 "L1-dcache-loads,L1-dcache-load-misses,LLC-loads,LLC-load-misses"
@@ -34,10 +31,10 @@
 
 struct options {
 	struct run_options run;
-	const char *events[MAX_EVENT_ARGS];
-	size_t nevents;
+	struct options_events events;
 	bool system_wide, no_inherit, no_merge, append, digits;
-	unsigned detail, runs, interval_ms;
+	unsigned detail;
+	uint64_t runs, interval_ms;
 	const char *cpus, *output, *separator;
 	enum stat_format format;
 	enum stat_aggregation aggregation;
@@ -126,11 +123,7 @@ static const char usage[] =
 	"      --timing base|full, --trace[=FILE], --paranoid N, -v\n";
 
 enum {
-	OPT_TRACE = 256,
-	OPT_TIMING,
-	OPT_PARANOID,
-	OPT_NO_LOCAL,
-	OPT_APPEND,
+	OPT_APPEND = OPT_OWN,
 	OPT_PER_CORE,
 	OPT_PER_SOCKET,
 	OPT_PER_THREAD,
@@ -138,22 +131,16 @@ enum {
 	OPT_NO_BIG_NUM,
 };
 
-static const struct option long_options[] = {
-	{"machine", required_argument, NULL, 'm'},
-	{"event", required_argument, NULL, 'e'},
+static const struct option words[] = {
+	OPTIONS_RUN_WORDS,
+	OPTIONS_COUNT_WORDS,
 	{"detailed", no_argument, NULL, 'd'},
 	{"repeat", required_argument, NULL, 'r'},
 	{"interval-print", required_argument, NULL, 'I'},
-	{"all-cpus", no_argument, NULL, 'a'},
-	{"cpu", required_argument, NULL, 'C'},
 	{"no-aggr", no_argument, NULL, 'A'},
 	{"no-inherit", no_argument, NULL, 'i'},
 	{"field-separator", required_argument, NULL, 'x'},
 	{"json-output", no_argument, NULL, 'j'},
-	{"output", required_argument, NULL, 'o'},
-	{"sysroot", required_argument, NULL, 'L'},
-	{"verbose", no_argument, NULL, 'v'},
-	{"help", no_argument, NULL, 'h'},
 	{"pid", required_argument, NULL, 'p'},
 	{"tid", required_argument, NULL, 't'},
 	{"append", no_argument, NULL, OPT_APPEND},
@@ -162,37 +149,8 @@ static const struct option long_options[] = {
 	{"per-thread", no_argument, NULL, OPT_PER_THREAD},
 	{"no-merge", no_argument, NULL, OPT_NO_MERGE},
 	{"no-big-num", no_argument, NULL, OPT_NO_BIG_NUM},
-	{"trace", optional_argument, NULL, OPT_TRACE},
-	{"timing", required_argument, NULL, OPT_TIMING},
-	{"paranoid", required_argument, NULL, OPT_PARANOID},
-	{"no-local", no_argument, NULL, OPT_NO_LOCAL},
 	{0},
 };
-
-static int parse_unsigned(const char *what, const char *unit, unsigned max, unsigned *out)
-{
-	char *end;
-	unsigned long v;
-
-	errno = 0;
-	v = strtoul(optarg, &end, 10);
-	if (errno || end == optarg || *end || *optarg == '-' || !v || v > max)
-		return cli_error("%s takes a whole number of %s from 1 to %u, not '%s'", what, unit,
-				 max, optarg);
-	*out = (unsigned)v;
-	return 0;
-}
-
-static int parse_paranoid(int *out)
-{
-	char *end;
-	long v = strtol(optarg, &end, 10);
-
-	if (end == optarg || *end || v < -1 || v > 4)
-		return cli_error("--paranoid takes a number from -1 to 4, not '%s'", optarg);
-	*out = (int)v;
-	return 0;
-}
 
 static int set_aggregation(struct options *o, enum stat_aggregation a)
 {
@@ -203,41 +161,22 @@ static int set_aggregation(struct options *o, enum stat_aggregation a)
 	return 0;
 }
 
-static int parse_run_option(struct run_options *r, int c, const char *text)
+static int set_separator(struct options *o)
 {
-	switch (c) {
-	case 'm': r->machine = optarg; return 0;
-	case 'L': r->sysroot = optarg; return 0;
-	case 'v': r->verbose = true; return 0;
-	case OPT_TRACE: r->trace = optarg ? optarg : ""; return 0;
-	case OPT_NO_LOCAL: r->bell = true; return 0;
-	case OPT_PARANOID: return parse_paranoid(&r->paranoid);
-	case OPT_TIMING:
-		if (strcmp(optarg, "base") && strcmp(optarg, "full"))
-			return cli_error("--timing takes base or full, not '%s'", optarg);
-		r->timing_full = optarg[0] == 'f';
-		return 0;
-	case ':':
-		return cli_error("option '%s' needs a value; `quipu stat --help` explains it",
-				 text);
-	}
-	return cli_error("quipu stat has no option '%s'; `quipu stat --help` shows those it has",
-			 text);
+	o->format = o->format == STAT_JSON ? o->format : STAT_CSV;
+	o->separator = strcmp(optarg, "\\t") ? optarg : "\t";
+	return *optarg ? 0 : cli_error("-x takes what stands between the fields, for example -x ,");
 }
 
-/* @text: the argument that the option came from. */
-static int parse_option(struct options *o, int c, const char *text)
+static int parse_option(void *options, int c)
 {
+	struct options *o = options;
+
 	switch (c) {
-	case 'e':
-		if (o->nevents == MAX_EVENT_ARGS)
-			return cli_error("more than %u times -e; join events with commas",
-					 MAX_EVENT_ARGS);
-		o->events[o->nevents++] = optarg;
-		return 0;
+	case 'e': return options_event(&o->events);
 	case 'd': o->detail++; return 0;
-	case 'r': return parse_unsigned("-r", "runs", MAX_RUNS, &o->runs);
-	case 'I': return parse_unsigned("-I", "milliseconds", MAX_INTERVAL, &o->interval_ms);
+	case 'r': return options_number("-r", "runs", 1, MAX_RUNS, &o->runs);
+	case 'I': return options_number("-I", "milliseconds", 1, MAX_INTERVAL, &o->interval_ms);
 	case 'a': o->system_wide = true; return 0;
 	case 'C': o->cpus = optarg; return 0;
 	case 'A': return set_aggregation(o, STAT_CPU);
@@ -245,12 +184,7 @@ static int parse_option(struct options *o, int c, const char *text)
 	case OPT_PER_SOCKET: return set_aggregation(o, STAT_SOCKET);
 	case OPT_PER_THREAD: return set_aggregation(o, STAT_THREAD);
 	case 'i': o->no_inherit = true; return 0;
-	case 'x':
-		o->format = o->format == STAT_JSON ? o->format : STAT_CSV;
-		o->separator = strcmp(optarg, "\\t") ? optarg : "\t";
-		return *optarg ? 0
-			       : cli_error(
-					 "-x takes what stands between the fields, for example -x ,");
+	case 'x': return set_separator(o);
 	case 'j': o->format = STAT_JSON; return 0;
 	case 'o': o->output = optarg; return 0;
 	case OPT_APPEND: o->append = true; return 0;
@@ -261,17 +195,14 @@ static int parse_option(struct options *o, int c, const char *text)
 		return cli_error(
 			"-%c %s: a modelled machine has no process but those it runs; name the program instead",
 			c, optarg);
-	case 'h': fputs(usage, stdout); return -1;
 	}
-	return parse_run_option(&o->run, c, text);
+	return OPTIONS_NOT_MINE;
 }
 
-static int check_options(const struct options *o, int left)
+static int check_options(const struct options *o)
 {
 	bool per_cpu = o->aggregation != STAT_GLOBAL && o->aggregation != STAT_THREAD;
 
-	if (!left)
-		return cli_error("nothing to run: name a program, for example `quipu stat ./prog`");
 	if (o->separator && o->format == STAT_JSON)
 		return cli_error("-x and -j exclude each other");
 	if (o->append && !o->output)
@@ -291,42 +222,22 @@ static int check_options(const struct options *o, int left)
 /* 0: go on; -1: help was shown; else the exit status. */
 static int parse_options(struct options *o, int argc, char **argv)
 {
-	int c, rc;
+	static const struct options_set set = {
+		.command = "stat",
+		.usage = usage,
+		.example = "quipu stat ./prog",
+		.letters = "+:" OPTIONS_RUN_LETTERS "e:dr:I:aC:Aix:jo:p:t:",
+		.words = words,
+		.own = parse_option,
+	};
+	int rc;
 
 	*o = (struct options){.runs = 1, .run.paranoid = -1};
-	optind = 0; /* start over: getopt keeps its place between commands */
-	opterr = 0;
-	while ((c = getopt_long(argc, argv, "+:m:e:dr:I:aC:Aix:jo:L:vhp:t:", long_options, NULL)) !=
-	       -1) {
-		char letter[3] = {'-', (char)optopt, '\0'};
-
-		/* A bad letter may stand in the middle of an argument; a bad word is the argument
-		 * just passed. */
-		rc = parse_option(o, c, optopt > 0 && optopt < 256 ? letter : argv[optind - 1]);
-		if (rc)
-			return rc;
-	}
-	rc = check_options(o, argc - optind);
-	o->argv = argv + optind;
-	return rc;
+	rc = options_parse(&set, o, &o->run, argc, argv, &o->argv);
+	return rc ? rc : check_options(o);
 }
 
 /* ---- events ---- */
-
-static int parse_text(struct stat *s, const char *text)
-{
-	struct quipu_grammar_error err;
-	char where[1024];
-	int rc = quipu_grammar_parse(s->catalog, text, &s->list, &err);
-
-	if (!rc)
-		return 0;
-	if (rc == -ENOMEM)
-		return cli_error("out of memory");
-	quipu_grammar_explain(text, &err, where, sizeof(where));
-	fputs(where, stderr);
-	return 2;
-}
 
 static int parse_events(struct stat *s)
 {
@@ -337,12 +248,12 @@ static int parse_events(struct stat *s)
 	s->catalog = quipu_catalog_new(s->run.tree);
 	if (!s->catalog)
 		return cli_error("out of memory");
-	for (size_t i = 0; i < o->nevents && !rc; i++)
-		rc = parse_text(s, o->events[i]);
-	if (!o->nevents)
-		rc = parse_text(s, DEFAULT_EVENTS);
+	for (size_t i = 0; i < o->events.n && !rc; i++)
+		rc = events_parse(s->catalog, o->events.texts[i], &s->list);
+	if (!o->events.n)
+		rc = events_parse(s->catalog, DEFAULT_EVENTS, &s->list);
 	for (size_t i = 0; i < 3 && i < o->detail && !rc; i++)
-		rc = parse_text(s, details[i]);
+		rc = events_parse(s->catalog, details[i], &s->list);
 	for (size_t i = 0; i < s->list.n && !rc; i++)
 		if (s->list.items[i].has_freq || s->list.items[i].callgraph)
 			rc = cli_error(
@@ -357,29 +268,6 @@ static int parse_events(struct stat *s)
 static bool by_cpu(const struct stat *s, const struct quipu_parsed *e)
 {
 	return s->options->system_wide || s->options->cpus || e->uncore;
-}
-
-/* The CPUs that -a or -C mean. */
-static int choose_cpus(struct stat *s)
-{
-	unsigned all = s->run.machine->ncpus;
-	int n = (int)all;
-
-	s->cpus = calloc(all, sizeof(*s->cpus));
-	if (!s->cpus)
-		return cli_error("out of memory");
-	for (unsigned c = 0; c < all; c++)
-		s->cpus[c] = c;
-	if (s->options->cpus)
-		n = quipu_cpu_list(s->options->cpus, s->cpus, all);
-	if (n == -EINVAL)
-		return cli_error("-C takes a list of CPUs such as 0-3,8, not '%s'",
-				 s->options->cpus);
-	if (n <= 0 || s->cpus[n - 1] >= all)
-		return cli_error("-C %s: machine %s has CPUs 0-%u", s->options->cpus,
-				 s->run.machine->name, all - 1);
-	s->ncpus = (size_t)n;
-	return 0;
 }
 
 /* The place of @key, made when it is new. */
@@ -466,11 +354,9 @@ static bool leaves_out(int err)
 
 static int refuse(struct stat *s, size_t i, int err)
 {
-	const char *reason = quipu_core_last_reason(s->run.core);
+	const char *reason = events_refusal(&s->run, err);
 	struct counter *c = &s->counters[i];
 
-	if (!*reason)
-		reason = err == -ENOENT ? "no PMU of this machine has this event" : strerror(-err);
 	if (!leaves_out(err))
 		return cli_error("machine %s cannot count %s: %s (%s)", s->run.machine->name,
 				 s->list.items[i].name, reason, strerrorname_np(-err));
@@ -478,45 +364,6 @@ static int refuse(struct stat *s, size_t i, int err)
 	if (!c->reason && asprintf(&c->reason, "%s", reason) < 0)
 		c->reason = NULL;
 	return 0;
-}
-
-/* What the number of @event is, and let the engine count what it needs. */
-static int require_signal(struct stat *s, struct quipu_event *event,
-			  enum quipu_exactness *exactness)
-{
-	struct quipu_pmu *pmu = quipu_event_pmu(event);
-	bool filtered = false;
-	quipu_signal signal = pmu->signal ? pmu->signal(event, &filtered) : QUIPU_SIGNAL_NONE;
-
-	*exactness = QUIPU_MODELLED;
-	if (signal == QUIPU_SIGNAL_NONE || filtered)
-		return 0;
-	*exactness = quipu_signal_exactness(signal);
-	return session_require(s->run.session, signal);
-}
-
-/* One open, with what perf tries again: less precise, and without exclude_guest where the PMU
- * cannot exclude. */
-static int try_open(struct stat *s, size_t i, struct quipu_attr attr, pid_t pid,
-		    struct quipu_event *group, struct handle *h)
-{
-	int precise = s->list.items[i].precise_max ? 3 : -1, rc;
-	uint32_t size_back;
-
-	for (;;) {
-		if (precise >= 0) {
-			attr.flags &= ~QUIPU_ATTR_PRECISE_MASK;
-			attr.flags |= (uint64_t)precise << QUIPU_ATTR_PRECISE_SHIFT;
-		}
-		rc = quipu_event_open(s->run.core, &s->run.caller, &attr, sizeof(attr), pid, h->cpu,
-				      group, 0, &size_back, &h->event);
-		if (rc && precise-- > 0)
-			continue;
-		if (rc != -EINVAL ||
-		    !(attr.flags & (QUIPU_ATTR_EXCLUDE_GUEST | QUIPU_ATTR_EXCLUDE_HOST)))
-			return rc;
-		attr.flags &= ~(QUIPU_ATTR_EXCLUDE_GUEST | QUIPU_ATTR_EXCLUDE_HOST);
-	}
 }
 
 /* @task: whom to follow, or NULL for the handle's CPU; @fresh: it runs already, so nothing will
@@ -539,8 +386,9 @@ static int open_one(struct stat *s, size_t i, struct handle *h, struct quipu_tas
 	if (task && !s->options->no_inherit && !e->inherit_off &&
 	    s->options->aggregation != STAT_THREAD)
 		attr.flags |= QUIPU_ATTR_INHERIT;
-	rc = try_open(s, i, attr, task ? quipu_task_tid(task) : -1, group, h);
-	return rc ? rc : require_signal(s, h->event, &s->counters[i].exactness);
+	rc = events_open(&s->run, e, &attr, task ? quipu_task_tid(task) : -1, h->cpu, group,
+			 &h->event);
+	return rc ? rc : events_require(&s->run, h->event, &s->counters[i].exactness);
 }
 
 static int open_on_task(struct stat *s, size_t i, struct quipu_task *task, bool fresh)
@@ -624,7 +472,7 @@ static int open_counter(struct stat *s, size_t i)
 
 static int open_events(struct stat *s)
 {
-	int rc = choose_cpus(s);
+	int rc = events_cpus(&s->run, s->options->cpus, &s->cpus, &s->ncpus);
 
 	for (size_t i = 0; i < s->list.n && !rc; i++) {
 		size_t leader = s->list.items[i].leader;
@@ -1055,7 +903,7 @@ int cmd_stat(int argc, char **argv)
 		rc = make_title(&s);
 	interrupted = 0;
 	run_catch(on_signal);
-	for (unsigned i = 1; i <= options.runs && !rc && !interrupted; i++)
+	for (uint64_t i = 1; i <= options.runs && !rc && !interrupted; i++)
 		rc = run_once(&s, i == options.runs, &status);
 	if (rc)
 		close_output(&s, false);
