@@ -21,6 +21,7 @@
 #define QUIPU_MODEL_COUNTERS 16384u /* most two-bit counters of the predictor */
 #define QUIPU_MODEL_TARGETS  4096u  /* most entries of the target table */
 #define QUIPU_MODEL_RETURNS  64u    /* most entries of the return stack */
+#define QUIPU_MODEL_PORTS    8u	    /* most memory ports */
 #define QUIPU_MODEL_PENALTY  1000u  /* most cycles of a stall */
 #define QUIPU_MODEL_MISPREDICT                                                                     \
 	500u /* most cycles of a misprediction: it shares a lane with a whole block */
@@ -50,6 +51,9 @@ struct quipu_model {
 	uint32_t second_tlb; /* ... by a page that only the second-level TLB has */
 	uint32_t walk;	     /* ... by a page that no TLB has */
 	uint32_t mispredict; /* ... by a mispredicted branch */
+	/* Memory ports of a chip, a power of two: line n of memory lies behind port n mod ports.
+	 * 0: ports are not told apart. */
+	uint32_t ports;
 };
 
 /*

@@ -75,6 +75,21 @@ enum quipu_named_signal {
 	QUIPU_SIGNAL_STLB_MISSES,
 	QUIPU_SIGNAL_MEM_READ_LINES,
 	QUIPU_SIGNAL_MEM_WRITE_LINES,
+	/* what served the loads, and the instruction fetches, that level 1 missed */
+	QUIPU_SIGNAL_LOADS_FROM_L2,
+	QUIPU_SIGNAL_LOADS_BEYOND_L2,
+	QUIPU_SIGNAL_LOADS_FROM_L3,
+	QUIPU_SIGNAL_LOADS_FROM_MEMORY,
+	QUIPU_SIGNAL_FETCHES_FROM_L2,
+	QUIPU_SIGNAL_FETCHES_FROM_L3,
+	QUIPU_SIGNAL_FETCHES_FROM_MEMORY,
+	QUIPU_SIGNAL_DTLB_MISSES, /* of the first level, reads and writes */
+	QUIPU_SIGNAL_DATA_WALKS,  /* translations of data that no TLB has, */
+	QUIPU_SIGNAL_FETCH_WALKS, /* and of instructions */
+	/* lines of memory by the port that their address lies behind (quipu_model.ports) */
+	QUIPU_SIGNAL_PORT_READ_LINES, /* of port 0; port p: p more */
+	QUIPU_SIGNAL_PORT_WRITE_LINES = QUIPU_SIGNAL_PORT_READ_LINES + 8,
+	QUIPU_SIGNAL_PORT_LAST = QUIPU_SIGNAL_PORT_WRITE_LINES + 7,
 	QUIPU_SIGNAL_STALL_FRONTEND,
 	QUIPU_SIGNAL_STALL_BACKEND,
 	QUIPU_SIGNAL_UNALIGNED,

@@ -26,12 +26,24 @@ static const quipu_signal signals[MODEL_COUNTS] = {
 	[MODEL_STLB_MISSES] = QUIPU_SIGNAL_STLB_MISSES,
 	[MODEL_MEM_READ_LINES] = QUIPU_SIGNAL_MEM_READ_LINES,
 	[MODEL_MEM_WRITE_LINES] = QUIPU_SIGNAL_MEM_WRITE_LINES,
+	[MODEL_LOADS_FROM_L2] = QUIPU_SIGNAL_LOADS_FROM_L2,
+	[MODEL_LOADS_BEYOND_L2] = QUIPU_SIGNAL_LOADS_BEYOND_L2,
+	[MODEL_LOADS_FROM_L3] = QUIPU_SIGNAL_LOADS_FROM_L3,
+	[MODEL_LOADS_FROM_MEMORY] = QUIPU_SIGNAL_LOADS_FROM_MEMORY,
+	[MODEL_FETCHES_FROM_L2] = QUIPU_SIGNAL_FETCHES_FROM_L2,
+	[MODEL_FETCHES_FROM_L3] = QUIPU_SIGNAL_FETCHES_FROM_L3,
+	[MODEL_FETCHES_FROM_MEMORY] = QUIPU_SIGNAL_FETCHES_FROM_MEMORY,
+	[MODEL_DTLB_MISSES] = QUIPU_SIGNAL_DTLB_MISSES,
+	[MODEL_DATA_WALKS] = QUIPU_SIGNAL_DATA_WALKS,
+	[MODEL_FETCH_WALKS] = QUIPU_SIGNAL_FETCH_WALKS,
 	[MODEL_STALL_FRONTEND] = QUIPU_SIGNAL_STALL_FRONTEND,
 	[MODEL_STALL_BACKEND] = QUIPU_SIGNAL_STALL_BACKEND,
 };
 
 quipu_signal model_signal(enum model_count c)
 {
+	if (c >= MODEL_PORT_READ_LINES && c < MODEL_STALL_FRONTEND)
+		return QUIPU_SIGNAL_PORT_READ_LINES + (c - MODEL_PORT_READ_LINES);
 	return signals[c];
 }
 
@@ -68,6 +80,9 @@ void model_memory_init(struct model_memory *m, const struct quipu_model *model, 
 	memset(m, 0, sizeof(*m));
 	m->model = model;
 	m->l3 = l3;
+	m->memory_shift = model->l3.sets   ? model->l3.shift
+			  : model->l2.sets ? model->l2.shift
+					   : model->l1d.shift;
 	memset(m->line, 0xff, sizeof(m->line));
 	memset(m->page, 0xff, sizeof(m->page));
 	memset(m->fetch_line, 0xff, sizeof(m->fetch_line));
@@ -86,9 +101,20 @@ void model_memory_init(struct model_memory *m, const struct quipu_model *model, 
 
 /* ---- a miss of level 1 ---- */
 
+enum access { LOAD, STORE, FETCH };
+
 static inline void count(struct model_memory *m, enum model_count c)
 {
 	m->count[c]++;
+}
+
+/* A line of memory at @va moves through its port. */
+static inline void count_port(struct model_memory *m, enum model_count first, uint64_t va)
+{
+	uint32_t port = va >> m->memory_shift & (m->model->ports - 1) & (QUIPU_MODEL_PORTS - 1);
+
+	if (m->model->ports)
+		m->count[first + port]++;
 }
 
 /* A dirty line at @va leaves a cache: who has a copy above @level? */
@@ -101,54 +127,76 @@ static void write_back(struct model_memory *m, unsigned level, uint64_t va)
 	if (level < 3 && m->l3 && model_cache_write_back(m->l3, va >> g->l3.shift))
 		return;
 	count(m, MODEL_MEM_WRITE_LINES);
+	count_port(m, MODEL_PORT_WRITE_LINES, va);
 }
 
-/* True when the last-level cache, if there is one, had the line. */
-static unsigned from_memory(struct model_memory *m)
+/* What served a load or a fetch; nobody asks for stores. */
+static inline void served(struct model_memory *m, enum access what, enum model_count load,
+			  enum model_count fetch)
+{
+	if (what != STORE)
+		count(m, what == LOAD ? load : fetch);
+}
+
+static unsigned from_memory(struct model_memory *m, uint64_t va, enum access what)
 {
 	count(m, MODEL_MEM_READ_LINES);
+	count_port(m, MODEL_PORT_READ_LINES, va);
+	served(m, what, MODEL_LOADS_FROM_MEMORY, MODEL_FETCHES_FROM_MEMORY);
 	return m->model->memory;
 }
 
-static unsigned from_l3(struct model_memory *m, uint64_t va, bool store)
+static unsigned from_l3(struct model_memory *m, uint64_t va, enum access what)
 {
 	const struct quipu_model *g = m->model;
 	struct model_victim victim;
 
 	if (!m->l3)
-		return from_memory(m);
-	count(m, store ? MODEL_LL_WRITES : MODEL_LL_READS);
-	if (model_cache_access(m->l3, va >> g->l3.shift, false, NULL, &victim))
+		return from_memory(m, va, what);
+	count(m, what == STORE ? MODEL_LL_WRITES : MODEL_LL_READS);
+	if (model_cache_access(m->l3, va >> g->l3.shift, false, NULL, &victim)) {
+		served(m, what, MODEL_LOADS_FROM_L3, MODEL_FETCHES_FROM_L3);
 		return g->l3.latency;
-	count(m, store ? MODEL_LL_WRITE_MISSES : MODEL_LL_READ_MISSES);
+	}
+	count(m, what == STORE ? MODEL_LL_WRITE_MISSES : MODEL_LL_READ_MISSES);
 	if (victim.dirty)
 		write_back(m, 3, victim.line << g->l3.shift);
-	return from_memory(m);
+	return from_memory(m, va, what);
 }
 
-static unsigned from_l2(struct model_memory *m, uint64_t va, bool store)
+static unsigned from_l2(struct model_memory *m, uint64_t va, enum access what)
 {
 	const struct quipu_model *g = m->model;
 	struct model_victim victim;
-	bool last = !g->l3.sets;
+	bool last = !g->l3.sets, store = what == STORE;
 
 	if (!g->l2.sets)
-		return from_l3(m, va, store);
+		return from_l3(m, va, what);
 	count(m, store ? MODEL_L2_WRITES : MODEL_L2_READS);
 	if (last)
 		count(m, store ? MODEL_LL_WRITES : MODEL_LL_READS);
-	if (model_cache_access(&m->l2, va >> g->l2.shift, false, NULL, &victim))
+	if (model_cache_access(&m->l2, va >> g->l2.shift, false, NULL, &victim)) {
+		served(m, what, MODEL_LOADS_FROM_L2, MODEL_FETCHES_FROM_L2);
 		return g->l2.latency;
+	}
 	count(m, store ? MODEL_L2_WRITE_MISSES : MODEL_L2_READ_MISSES);
 	if (last)
 		count(m, store ? MODEL_LL_WRITE_MISSES : MODEL_LL_READ_MISSES);
+	if (what == LOAD)
+		count(m, MODEL_LOADS_BEYOND_L2);
 	if (victim.dirty)
 		write_back(m, 2, victim.line << g->l2.shift);
-	return from_l3(m, va, store);
+	return from_l3(m, va, what);
 }
 
+/* What a translation counts: a miss of the first level, and a walk. */
+struct translation {
+	enum model_count missed, walked;
+	bool data;
+};
+
 static unsigned translate(struct model_memory *m, struct model_cache *tlb, uint64_t va,
-			  uint64_t page, enum model_count missed)
+			  uint64_t page, struct translation t)
 {
 	const struct quipu_model *g = m->model;
 	struct model_victim victim;
@@ -156,13 +204,16 @@ static unsigned translate(struct model_memory *m, struct model_cache *tlb, uint6
 	if (!tlb->nsets || model_cache_access(tlb, page, false, NULL, &victim))
 		return 0;
 	m->changed = 1;
-	count(m, missed);
-	if (!g->stlb.sets)
-		return g->walk;
-	count(m, MODEL_STLB_ACCESSES);
-	if (model_cache_access(&m->stlb, va >> g->stlb.shift, false, NULL, &victim))
-		return g->second_tlb;
-	count(m, MODEL_STLB_MISSES);
+	count(m, t.missed);
+	if (t.data)
+		count(m, MODEL_DTLB_MISSES);
+	if (g->stlb.sets) {
+		count(m, MODEL_STLB_ACCESSES);
+		if (model_cache_access(&m->stlb, va >> g->stlb.shift, false, NULL, &victim))
+			return g->second_tlb;
+		count(m, MODEL_STLB_MISSES);
+	}
+	count(m, t.walked);
 	return g->walk;
 }
 
@@ -189,7 +240,7 @@ static unsigned data_miss(struct model_memory *m, uint64_t va, bool store,
 		count(m, MODEL_L1D_WRITEBACKS);
 		write_back(m, 1, victim->line << m->model->l1d.shift);
 	}
-	return from_l2(m, va, store);
+	return from_l2(m, va, store ? STORE : LOAD);
 }
 
 static unsigned data_line(struct model_memory *m, uint64_t va, bool store)
@@ -204,7 +255,9 @@ static unsigned data_line(struct model_memory *m, uint64_t va, bool store)
 
 	if ((*seen ^ va) >> g->dtlb.shift) {
 		lost = translate(m, &m->dtlb, va, page,
-				 store ? MODEL_DTLB_WRITE_MISSES : MODEL_DTLB_READ_MISSES);
+				 (struct translation){store ? MODEL_DTLB_WRITE_MISSES
+							    : MODEL_DTLB_READ_MISSES,
+						      MODEL_DATA_WALKS, true});
 		*seen = page << g->dtlb.shift;
 	}
 	if (!((m->line[store][word] ^ va) >> g->l1d.shift))
@@ -243,7 +296,7 @@ static unsigned fetch_line(struct model_memory *m, uint64_t va, uint64_t *have)
 		return 0;
 	m->changed = 1;
 	count(m, MODEL_L1I_MISSES);
-	return from_l2(m, va, false);
+	return from_l2(m, va, FETCH);
 }
 
 unsigned model_fetch(struct model_memory *m, uint64_t va)
@@ -255,7 +308,8 @@ unsigned model_fetch(struct model_memory *m, uint64_t va)
 	unsigned lost = 0;
 
 	if ((*seen ^ va) >> g->itlb.shift) {
-		lost = translate(m, &m->itlb, va, page, MODEL_ITLB_MISSES);
+		lost = translate(m, &m->itlb, va, page,
+				 (struct translation){MODEL_ITLB_MISSES, MODEL_FETCH_WALKS, false});
 		*seen = page << g->itlb.shift;
 		m->fetches++;
 	}

@@ -45,7 +45,19 @@ enum model_count {
 	MODEL_STLB_MISSES,
 	MODEL_MEM_READ_LINES,
 	MODEL_MEM_WRITE_LINES,
-	MODEL_STALL_FRONTEND,
+	MODEL_LOADS_FROM_L2,
+	MODEL_LOADS_BEYOND_L2,
+	MODEL_LOADS_FROM_L3,
+	MODEL_LOADS_FROM_MEMORY,
+	MODEL_FETCHES_FROM_L2,
+	MODEL_FETCHES_FROM_L3,
+	MODEL_FETCHES_FROM_MEMORY,
+	MODEL_DTLB_MISSES,
+	MODEL_DATA_WALKS,
+	MODEL_FETCH_WALKS,
+	MODEL_PORT_READ_LINES,
+	MODEL_PORT_WRITE_LINES = MODEL_PORT_READ_LINES + QUIPU_MODEL_PORTS,
+	MODEL_STALL_FRONTEND = MODEL_PORT_WRITE_LINES + QUIPU_MODEL_PORTS,
 	MODEL_STALL_BACKEND,
 	MODEL_COUNTS
 };
@@ -62,6 +74,7 @@ struct model_memory {
 	uint64_t count[MODEL_COUNTS];
 	struct model_cache l1i, l1d, l2, itlb, dtlb, stlb;
 	struct model_cache *l3; /* shared; NULL: none */
+	uint32_t memory_shift;	/* log2 of a line of memory: that of the last level */
 };
 
 /* model_memory_bytes - what model_memory_init needs, of zeroes. */

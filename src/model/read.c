@@ -38,10 +38,8 @@ static const struct number numbers[] = {
 };
 
 static const char *const others[] = {
-	"quipu,replacement",
-	"quipu,page-size",
-	"quipu,second-tlb-size",
-	"quipu,second-tlb-sets",
+	"quipu,replacement",	 "quipu,page-size",	  "quipu,memory-ports",
+	"quipu,second-tlb-size", "quipu,second-tlb-sets",
 };
 
 bool quipu_model_property(const char *name)
@@ -184,6 +182,19 @@ static uint32_t page_shift(const struct reader *r)
 	return shift;
 }
 
+/* A POWER9 has eight memory ports a chip; elsewhere nothing tells ports apart. */
+static void read_ports(const struct reader *r)
+{
+	uint32_t standard = r->machine->isa == QUIPU_ISA_PPC64LE ? QUIPU_MODEL_PORTS : 0;
+	uint64_t ports = number_at(r, r->cpus, "quipu,memory-ports", standard);
+
+	if (ports > QUIPU_MODEL_PORTS || (ports && bits_count(ports) != 1)) {
+		wrong(r, "/cpus", "quipu,memory-ports", "is no power of two up to 8");
+		ports = standard;
+	}
+	r->model->ports = (uint32_t)ports;
+}
+
 static void read_replacement(const struct reader *r)
 {
 	int len;
@@ -209,6 +220,7 @@ void quipu_model_read(const struct quipu_machine *machine, struct quipu_model *m
 	for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++)
 		read_number(&r, &numbers[i]);
 	read_replacement(&r);
+	read_ports(&r);
 	read_cache(&r, &model->l1i, 1, QUIPU_CACHE_INSTRUCTION, 0);
 	read_cache(&r, &model->l1d, 1, QUIPU_CACHE_DATA, 0);
 	read_cache(&r, &model->l2, 2, QUIPU_CACHE_UNIFIED, DEFAULT_L2);

@@ -41,8 +41,18 @@ bool quipu_model_counts(const struct quipu_model *m, quipu_signal signal)
 	case QUIPU_SIGNAL_LL_READ_MISSES:
 	case QUIPU_SIGNAL_LL_WRITES:
 	case QUIPU_SIGNAL_LL_WRITE_MISSES: return m->l1d.sets && beyond;
+	case QUIPU_SIGNAL_LOADS_FROM_L2:
+	case QUIPU_SIGNAL_LOADS_BEYOND_L2: return m->l1d.sets && m->l2.sets;
+	case QUIPU_SIGNAL_LOADS_FROM_L3: return m->l1d.sets && m->l3.sets;
+	case QUIPU_SIGNAL_LOADS_FROM_MEMORY: return m->l1d.sets;
+	case QUIPU_SIGNAL_FETCHES_FROM_L2: return m->l1i.sets && m->l2.sets;
+	case QUIPU_SIGNAL_FETCHES_FROM_L3: return m->l1i.sets && m->l3.sets;
+	case QUIPU_SIGNAL_FETCHES_FROM_MEMORY: return m->l1i.sets;
+	case QUIPU_SIGNAL_FETCH_WALKS:
 	case QUIPU_SIGNAL_ITLB_ACCESSES:
 	case QUIPU_SIGNAL_ITLB_MISSES: return m->itlb.sets;
+	case QUIPU_SIGNAL_DTLB_MISSES:
+	case QUIPU_SIGNAL_DATA_WALKS:
 	case QUIPU_SIGNAL_DTLB_READS:
 	case QUIPU_SIGNAL_DTLB_READ_MISSES:
 	case QUIPU_SIGNAL_DTLB_WRITES:
@@ -52,5 +62,7 @@ bool quipu_model_counts(const struct quipu_model *m, quipu_signal signal)
 	case QUIPU_SIGNAL_STALL_FRONTEND:
 	case QUIPU_SIGNAL_STALL_BACKEND: return m->full;
 	}
-	return false;
+	return signal >= QUIPU_SIGNAL_PORT_READ_LINES && signal <= QUIPU_SIGNAL_PORT_LAST &&
+	       m->l1d.sets &&
+	       (signal - QUIPU_SIGNAL_PORT_READ_LINES) % QUIPU_MODEL_PORTS < m->ports;
 }

@@ -341,6 +341,79 @@ static void base_timing_loses_no_cycles(void **state)
 	bed_free(b);
 }
 
+/* What served each miss, and behind which port memory did, add up to the misses themselves. */
+static void every_miss_is_served_once(void **state)
+{
+	struct quipu_model shape = three_levels();
+	struct model_cache l3;
+	uint64_t x = 0x2545f4914f6cdd1d, reads = 0, writes = 0;
+	struct bed *b;
+	const uint64_t *n;
+	size_t bytes;
+	void *memory;
+
+	(void)state;
+	shape.ports = 8;
+	b = bed_new(shape);
+	n = b->memory.count;
+	bytes = model_cache_bytes(&b->shape.l3);
+	memory = aligned_alloc(64, bytes);
+	assert_non_null(memory);
+	memset(memory, 0, bytes);
+	model_cache_init(&l3, &b->shape.l3, true, memory);
+	b->memory.l3 = &l3;
+	for (unsigned i = 0; i < 200000; i++) {
+		x ^= x << 13;
+		x ^= x >> 7;
+		x ^= x << 17;
+		if (x % 5)
+			model_data(&b->memory, (x >> 20) % (x % 3 ? 1u << 14 : 1u << 26) & ~7u, 8,
+				   x >> 8 & 1);
+		else
+			model_fetch(&b->memory, 1u << 30 | ((x >> 20) % (1u << 18) & ~3u));
+	}
+	assert_true(n[MODEL_LOADS_FROM_L2] && n[MODEL_FETCHES_FROM_L2] && n[MODEL_LOADS_FROM_L3]);
+	assert_int_equal(n[MODEL_LOADS_FROM_L2] + n[MODEL_LOADS_BEYOND_L2],
+			 n[MODEL_L1D_READ_MISSES]);
+	assert_int_equal(n[MODEL_LOADS_FROM_L3] + n[MODEL_LOADS_FROM_MEMORY],
+			 n[MODEL_LOADS_BEYOND_L2]);
+	assert_int_equal(n[MODEL_FETCHES_FROM_L2] + n[MODEL_FETCHES_FROM_L3] +
+				 n[MODEL_FETCHES_FROM_MEMORY],
+			 n[MODEL_L1I_MISSES]);
+	assert_int_equal(n[MODEL_DTLB_MISSES],
+			 n[MODEL_DTLB_READ_MISSES] + n[MODEL_DTLB_WRITE_MISSES]);
+	assert_int_equal(n[MODEL_DATA_WALKS] + n[MODEL_FETCH_WALKS],
+			 shape.stlb.sets ? n[MODEL_STLB_MISSES]
+					 : n[MODEL_DTLB_MISSES] + n[MODEL_ITLB_MISSES]);
+	for (unsigned p = 0; p < 8; p++) {
+		assert_true(n[MODEL_PORT_READ_LINES + p] && n[MODEL_PORT_WRITE_LINES + p]);
+		reads += n[MODEL_PORT_READ_LINES + p];
+		writes += n[MODEL_PORT_WRITE_LINES + p];
+	}
+	assert_int_equal(reads, n[MODEL_MEM_READ_LINES]);
+	assert_int_equal(writes, n[MODEL_MEM_WRITE_LINES]);
+	free(memory);
+	bed_free(b);
+}
+
+static void a_line_goes_through_the_port_of_its_address(void **state)
+{
+	struct quipu_model shape = three_levels();
+	struct bed *b;
+
+	(void)state;
+	shape.l3.sets = 0;
+	shape.ports = 4;
+	b = bed_new(shape); /* lines of memory are those of L2 */
+	for (unsigned i = 0; i < 64; i++)
+		model_data(&b->memory,
+			   UINT64_C(0x7f0000000000) + ((uint64_t)i << (shape.l2.shift + 1)), 8,
+			   false);
+	for (unsigned p = 0; p < 4; p++)
+		assert_int_equal(b->memory.count[MODEL_PORT_READ_LINES + p], p % 2 ? 0 : 32);
+	bed_free(b);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -352,6 +425,8 @@ int main(void)
 		cmocka_unit_test(an_access_over_a_line_end_touches_both),
 		cmocka_unit_test(a_miss_costs_what_the_serving_level_says),
 		cmocka_unit_test(base_timing_loses_no_cycles),
+		cmocka_unit_test(every_miss_is_served_once),
+		cmocka_unit_test(a_line_goes_through_the_port_of_its_address),
 	};
 
 	return cmocka_run_group_tests_name("model cache", tests, NULL, NULL);
