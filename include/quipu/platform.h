@@ -54,6 +54,11 @@ struct quipu_platform {
 	/* Optional: the machine's time is @now_ns; what hardware does by itself (devices, clocks)
 	 * happens up to there. */
 	void (*advance)(void *self, uint64_t now_ns);
+	/*
+	 * Optional: the device whose PMU is called @name is taken out of the running machine, or
+	 * (@present) put back, as new. 0; -ENODEV: no such device of this room; -EALREADY; -ENOMEM.
+	 */
+	int (*hotplug)(void *self, const char *name, bool present);
 	/* Optional: performance monitoring interrupts that @cpu has taken, for the row of
 	 * /proc/interrupts. What fills memory without one does not count. */
 	uint64_t (*interrupts)(void *self, unsigned cpu);

@@ -41,6 +41,12 @@ struct quipu_core *quipu_system_core(struct quipu_system *);
 const struct quipu_machine *quipu_system_machine(const struct quipu_system *);
 struct quipu_signals *quipu_system_signals(struct quipu_system *);
 void quipu_system_describe(struct quipu_system *, quipu_describe_fn *, void *arg);
+/*
+ * quipu_system_hotplug - take the device whose PMU is called @name out of the running machine, or
+ * (@present) put it back. The PMU comes and goes with it; events that were open on it stay revoked
+ * (quipu_core_unregister). 0, -ENODEV (no device that could go), -EALREADY, -ENOMEM.
+ */
+int quipu_system_hotplug(struct quipu_system *, const char *name, bool present);
 
 /*
  * quipu_system_pmis - performance monitoring interrupts that @cpu has taken since the machine

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * The generated tree where clients look for it. perf ABI sheet C2: bind mounts over
- * /sys/bus/event_source/devices, /sys/devices/system/{cpu,node}, /proc/cpuinfo and the perf
- * sysctls, in a mount namespace of our own; all clients see them, static ones and the C library's
- * own reads too. /sys stays sysfs, so perf's check of it passes.
+ * /sys/bus/event_source/devices, /sys/class/iommu, /sys/devices/system/{cpu,node}, /proc/cpuinfo
+ * and the perf sysctls, in a mount namespace of our own; all clients see them, static ones and the
+ * C library's own reads too. /sys stays sysfs, so perf's check of it passes.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -130,6 +130,7 @@ void tree_remove(const char *root)
 /* Bound as they are; of the rest of the tree, the files below /proc one by one. */
 static const char *const bound[] = {
 	"/sys/bus/event_source/devices",
+	"/sys/class/iommu", /* not every host's kernel has it */
 	"/sys/devices/system/cpu",
 	"/sys/devices/system/node",
 };
@@ -152,7 +153,8 @@ static int bind_all(const struct quipu_tree *t, const char *root, char *why, siz
 	int rc = 0;
 
 	for (size_t i = 0; i < sizeof(bound) / sizeof(bound[0]) && !rc; i++)
-		rc = bind_one(root, bound[i], why, why_len);
+		if (strncmp(bound[i], "/sys/class/", 11) || !access(bound[i], F_OK))
+			rc = bind_one(root, bound[i], why, why_len);
 	for (size_t i = 0; i < t->n && !rc; i++)
 		if (!strncmp(t->files[i].path, "/proc/", 6) && !access(t->files[i].path, F_OK))
 			rc = bind_one(root, t->files[i].path, why, why_len);

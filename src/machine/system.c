@@ -420,6 +420,20 @@ bool quipu_system_pmis(const struct quipu_system *sys, unsigned cpu, uint64_t *c
 	return any;
 }
 
+int quipu_system_hotplug(struct quipu_system *sys, const char *name, bool present)
+{
+	for (unsigned i = 0; i < sys->nrooms; i++) {
+		const struct room *room = &sys->rooms[i];
+		int err = room->platform->hotplug
+				  ? room->platform->hotplug(room->self, name, present)
+				  : -ENODEV;
+
+		if (err != -ENODEV)
+			return err;
+	}
+	return -ENODEV;
+}
+
 void quipu_system_describe(struct quipu_system *sys, quipu_describe_fn *fn, void *arg)
 {
 	for (unsigned i = 0; i < sys->nrooms; i++)

@@ -11,6 +11,7 @@
  */
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include <quipu/bits.h>
 
@@ -566,6 +567,18 @@ static void skip(struct dma_traffic *t, uint64_t ns)
 		if (!t->devices[i].config.burst && t->devices[i].config.start_ns <= now)
 			t->devices[i].shift += gap;
 	quipu_vtd_advance(t->unit, now + gap);
+}
+
+void dma_traffic_absent(struct dma_traffic *t, uint64_t from, uint64_t to)
+{
+	for (size_t i = 0; i < t->n; i++) {
+		struct device *d = &t->devices[i];
+
+		if (!d->config.burst && d->config.start_ns <= from)
+			d->shift += to - from;
+		if (d->dtlb)
+			memset(d->dtlb, 0, d->config.dtlb_entries * sizeof(*d->dtlb));
+	}
 }
 
 void dma_traffic_run(struct dma_traffic *t, uint64_t ns)

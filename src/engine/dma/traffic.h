@@ -68,7 +68,8 @@ struct dma_traffic;
  *of memory. dma_traffic_add - a device; its buffers are mapped in @domain by the caller. @pa:
  *where, for later mappings. 0, -EINVAL, -ENOMEM. dma_traffic_run - all work that is due up to and
  *at @ns happens, in order; the unit's time is @ns then. dma_traffic_device_tlb - the unit
- *invalidates a device TLB (struct quipu_vtd_ops.device_tlb).
+ *invalidates a device TLB (struct quipu_vtd_ops.device_tlb). dma_traffic_absent - the devices were
+ *not there from @from to @to: they go on at @to where they were at @from, with empty device TLBs.
  */
 struct dma_traffic *dma_traffic_new(struct quipu_vtd *unit, struct quipu_vtd_memory *,
 				    struct quipu_vtd_queue *queue);
@@ -76,6 +77,7 @@ void dma_traffic_free(struct dma_traffic *);
 int dma_traffic_add(struct dma_traffic *, const struct dma_config *,
 		    struct quipu_vtd_domain *domain, uint64_t pa);
 void dma_traffic_run(struct dma_traffic *, uint64_t ns);
+void dma_traffic_absent(struct dma_traffic *, uint64_t from, uint64_t to);
 void dma_traffic_device_tlb(struct dma_traffic *, uint16_t rid, int32_t pasid, uint64_t addr,
 			    uint64_t size, bool global);
 

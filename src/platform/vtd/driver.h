@@ -41,6 +41,8 @@ struct vtd_driver_env {
 	struct quipu_core *core;
 	struct quipu_vtd *unit; /* through its registers only */
 	unsigned number;	/* dmarN */
+	uint64_t base;		/* of its registers, for /sys/class/iommu */
+	unsigned domains;	/* in use, for the same */
 	struct vtd_cpumask *cpumask;
 	bool filters_extended; /* for telling a user why a counter will stay 0 */
 	bool queued;
@@ -60,6 +62,8 @@ struct vtd_driver;
  */
 int vtd_driver_new(const struct vtd_driver_env *, struct vtd_driver **out, const char **why);
 void vtd_driver_free(struct vtd_driver *);
+/* The unit goes while the machine runs: unregister the PMU, then free. NULL: nothing. */
+void vtd_driver_remove(struct vtd_driver *);
 /* The overflow interrupt was sent. */
 void vtd_driver_interrupt(struct vtd_driver *);
 struct quipu_pmu *vtd_driver_pmu(struct vtd_driver *);

@@ -34,8 +34,10 @@ struct unit {
 	struct quipu_vtd_queue queue;
 	struct dma_traffic *traffic;
 	struct vtd_driver *driver;
-	const char *no_pmu; /* why there is none */
-	bool busy;	    /* its traffic is running */
+	const char *no_pmu;	      /* why there is none */
+	bool busy;		      /* its traffic is running */
+	bool absent;		      /* taken out of the running machine, at gone_at */
+	uint64_t gone_at, interrupts; /* interrupts: address of its remapping table */
 };
 
 struct vtd_room {
@@ -87,7 +89,7 @@ static void unit_sync(void *arg)
 	struct vtd_room *room = u->room;
 	uint64_t now = room->env.now ? room->env.now(room->env.now_arg) : room->now;
 
-	if (u->busy)
+	if (u->busy || u->absent)
 		return;
 	if (now > room->now)
 		room->now = now;
@@ -174,11 +176,11 @@ static int make_interrupt(struct unit *u, unsigned index, struct vtd_master_node
 		       : 0;
 }
 
-static void enable_interrupts(struct unit *u, uint64_t table)
+static void enable_interrupts(struct unit *u)
 {
 	uint32_t on = (uint32_t)quipu_vtd_read(u->vtd, GSTS_REG, 4) & (uint32_t)(G_TE | G_QIE);
 
-	quipu_vtd_write(u->vtd, IRTA_REG, 8, table | 7); /* 2^8 entries */
+	quipu_vtd_write(u->vtd, IRTA_REG, 8, u->interrupts | 7); /* 2^8 entries */
 	quipu_vtd_write(u->vtd, GCMD_REG, 4, on | G_SIRTP);
 	quipu_vtd_write(u->vtd, GCMD_REG, 4, on | G_IRE);
 }
@@ -187,6 +189,8 @@ static int make_masters(struct unit *u)
 {
 	uint64_t table = quipu_vtd_memory_alloc(u->room->memory, 1);
 	int err = table ? 0 : -ENOMEM;
+
+	u->interrupts = table;
 
 	for (unsigned i = 0; i < u->node.nmasters && !err; i++) {
 		struct vtd_master_node *m = &u->node.master[i];
@@ -200,15 +204,30 @@ static int make_masters(struct unit *u)
 		if (!err)
 			err = dma_traffic_add(u->traffic, &m->config, u->domain[m->domain], pa);
 	}
-	if (!err)
-		enable_interrupts(u, table);
 	return err;
+}
+
+/* What a driver programs into a unit that has just been reset. */
+static int switch_on(struct unit *u)
+{
+	struct quipu_vtd_memory *memory = u->room->memory;
+	uint64_t pages = quipu_vtd_memory_alloc(memory, 1);
+	int err;
+
+	if (!pages)
+		return -ENOMEM;
+	quipu_vtd_write(u->vtd, PQA_REG, 8, pages);
+	err = quipu_vtd_queue_start(&u->queue, u->vtd, memory, u->node.mode == QUIPU_VTD_SCALABLE);
+	if (err)
+		return err;
+	enable_interrupts(u);
+	quipu_vtd_enable(u->vtd, quipu_vtd_tables_root(u->tables), u->node.mode);
+	return 0;
 }
 
 static int make_hardware(struct unit *u, const char **why)
 {
 	struct quipu_vtd_memory *memory = u->room->memory;
-	uint64_t pages;
 	int err;
 
 	*why = NULL;
@@ -216,13 +235,8 @@ static int make_hardware(struct unit *u, const char **why)
 	if (!u->vtd)
 		return *why ? -EINVAL : -ENOMEM;
 	u->tables = quipu_vtd_tables_new(memory, u->node.mode);
-	pages = quipu_vtd_memory_alloc(memory, 1);
-	if (!u->tables || !pages)
+	if (!u->tables)
 		return -ENOMEM;
-	quipu_vtd_write(u->vtd, PQA_REG, 8, pages);
-	err = quipu_vtd_queue_start(&u->queue, u->vtd, memory, u->node.mode == QUIPU_VTD_SCALABLE);
-	if (err)
-		return err;
 	u->traffic = dma_traffic_new(u->vtd, memory, &u->queue);
 	if (!u->traffic)
 		return -ENOMEM;
@@ -231,17 +245,28 @@ static int make_hardware(struct unit *u, const char **why)
 		err = make_masters(u);
 	if (err == -EEXIST)
 		*why = "buffers of two devices overlap in a domain (quipu,iova)";
-	if (!err)
-		quipu_vtd_enable(u->vtd, quipu_vtd_tables_root(u->tables), u->node.mode);
-	return err;
+	return err ? err : switch_on(u);
 }
 
-static int make_driver(struct unit *u, struct quipu_notes *notes, const char *path)
+/* As Linux takes them: number 0 is never used, 1 is that of first-stage and pass-through domains.
+ */
+static unsigned domains_used(const struct unit *u)
+{
+	unsigned reserved = u->node.mode == QUIPU_VTD_SCALABLE ? 2 : 1, n = reserved;
+
+	for (unsigned i = 0; i < u->node.ndomains; i++)
+		n += u->node.domain[i].did >= reserved;
+	return n;
+}
+
+static int take_driver(struct unit *u)
 {
 	const struct vtd_driver_env env = {
 		.core = u->room->env.core,
 		.unit = u->vtd,
 		.number = u->node.number,
+		.base = u->node.base,
+		.domains = domains_used(u),
 		.cpumask = &u->room->cpumask,
 		.filters_extended = u->node.config.filters_extended,
 		.queued = u->node.config.queued,
@@ -252,7 +277,13 @@ static int make_driver(struct unit *u, struct quipu_notes *notes, const char *pa
 		.trace = u->room->env.trace,
 		.trace_arg = u->room->env.trace_arg,
 	};
-	int err = vtd_driver_new(&env, &u->driver, &u->no_pmu);
+
+	return vtd_driver_new(&env, &u->driver, &u->no_pmu);
+}
+
+static int make_driver(struct unit *u, struct quipu_notes *notes, const char *path)
+{
+	int err = take_driver(u);
 
 	if (u->no_pmu)
 		quipu_note(notes, QUIPU_NOTE_UNDERSTOOD, path, "a remapping unit without a PMU: %s",
@@ -370,6 +401,59 @@ static void room_advance(void *self, uint64_t now_ns)
 			unit_sync(&r->units[i]);
 }
 
+/* ---- a unit goes, and comes back ---- */
+
+static void take_out(struct unit *u)
+{
+	unit_sync(u);
+	vtd_driver_remove(u->driver);
+	u->driver = NULL;
+	u->gone_at = u->room->now;
+	u->absent = true;
+}
+
+/* The memory with its tables stayed; the unit and its devices begin anew. */
+static int put_back(struct unit *u)
+{
+	struct vtd_room *room = u->room;
+	uint64_t now = room->env.now ? room->env.now(room->env.now_arg) : room->now;
+	int err;
+
+	if (now > room->now)
+		room->now = now;
+	quipu_vtd_reset(u->vtd);
+	quipu_vtd_advance(u->vtd, room->now);
+	dma_traffic_absent(u->traffic, u->gone_at, room->now);
+	err = switch_on(u);
+	if (err)
+		return err;
+	u->absent = false;
+	err = take_driver(u);
+	u->absent = err;
+	return err;
+}
+
+static int room_hotplug(void *self, const char *name, bool present)
+{
+	struct vtd_room *r = self;
+
+	for (unsigned i = 0; i < r->nunits; i++) {
+		struct unit *u = &r->units[i];
+		char own[16];
+
+		snprintf(own, sizeof(own), "dmar%u", u->node.number);
+		if (strcmp(name, own))
+			continue;
+		if (u->absent != present)
+			return -EALREADY;
+		if (present)
+			return put_back(u);
+		take_out(u);
+		return 0;
+	}
+	return -ENODEV;
+}
+
 /* ---- for a person ---- */
 
 static void say(quipu_describe_fn *fn, void *arg, unsigned depth, const char *fmt, ...)
@@ -422,7 +506,7 @@ static void describe_unit(const struct unit *u, quipu_describe_fn *fn, void *arg
 		    "PMU dmar%u: %u counters of %u bits, counting only; every event modelled",
 		    n->number, vtd_driver_counters(u->driver), PERFCAP_CW(n->config.perfcap));
 	else
-		say(fn, arg, 1, "no PMU: %s", u->no_pmu);
+		say(fn, arg, 1, "no PMU: %s", u->absent ? "the unit was taken out" : u->no_pmu);
 	say(fn, arg, 1,
 	    "IOTLB %u + %u + %u entries (4K, 2M, 1G); a memory read takes %u clocks, %s timing",
 	    n->config.iotlb[0].entries, n->config.iotlb[1].entries, n->config.iotlb[2].entries,
@@ -481,4 +565,5 @@ const struct quipu_platform quipu_platform_vtd = {
 	.describe = room_describe,
 	.cpu_online = room_cpu_online,
 	.advance = room_advance,
+	.hotplug = room_hotplug,
 };
