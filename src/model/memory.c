@@ -109,12 +109,15 @@ static inline void count(struct model_memory *m, enum model_count c)
 }
 
 /* A line of memory at @va moves through its port. */
-static inline void count_port(struct model_memory *m, enum model_count first, uint64_t va)
+static inline void count_port(struct model_memory *m, enum model_count port, enum model_count pair,
+			      uint64_t va)
 {
-	uint32_t port = va >> m->memory_shift & (m->model->ports - 1) & (QUIPU_MODEL_PORTS - 1);
+	uint32_t p = va >> m->memory_shift & (m->model->ports - 1) & (QUIPU_MODEL_PORTS - 1);
 
-	if (m->model->ports)
-		m->count[first + port]++;
+	if (!m->model->ports)
+		return;
+	m->count[port + p]++;
+	m->count[pair + p / 2]++;
 }
 
 /* A dirty line at @va leaves a cache: who has a copy above @level? */
@@ -127,7 +130,7 @@ static void write_back(struct model_memory *m, unsigned level, uint64_t va)
 	if (level < 3 && m->l3 && model_cache_write_back(m->l3, va >> g->l3.shift))
 		return;
 	count(m, MODEL_MEM_WRITE_LINES);
-	count_port(m, MODEL_PORT_WRITE_LINES, va);
+	count_port(m, MODEL_PORT_WRITE_LINES, MODEL_PAIR_WRITE_LINES, va);
 }
 
 /* What served a load or a fetch; nobody asks for stores. */
@@ -141,7 +144,7 @@ static inline void served(struct model_memory *m, enum access what, enum model_c
 static unsigned from_memory(struct model_memory *m, uint64_t va, enum access what)
 {
 	count(m, MODEL_MEM_READ_LINES);
-	count_port(m, MODEL_PORT_READ_LINES, va);
+	count_port(m, MODEL_PORT_READ_LINES, MODEL_PAIR_READ_LINES, va);
 	served(m, what, MODEL_LOADS_FROM_MEMORY, MODEL_FETCHES_FROM_MEMORY);
 	return m->model->memory;
 }

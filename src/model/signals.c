@@ -62,7 +62,10 @@ bool quipu_model_counts(const struct quipu_model *m, quipu_signal signal)
 	case QUIPU_SIGNAL_STALL_FRONTEND:
 	case QUIPU_SIGNAL_STALL_BACKEND: return m->full;
 	}
-	return signal >= QUIPU_SIGNAL_PORT_READ_LINES && signal <= QUIPU_SIGNAL_PORT_LAST &&
-	       m->l1d.sets &&
-	       (signal - QUIPU_SIGNAL_PORT_READ_LINES) % QUIPU_MODEL_PORTS < m->ports;
+	if (!m->l1d.sets || signal < QUIPU_SIGNAL_PORT_READ_LINES ||
+	    signal > QUIPU_SIGNAL_PAIR_LAST)
+		return false;
+	if (signal < QUIPU_SIGNAL_PAIR_READ_LINES)
+		return (signal - QUIPU_SIGNAL_PORT_READ_LINES) % QUIPU_MODEL_PORTS < m->ports;
+	return (signal - QUIPU_SIGNAL_PAIR_READ_LINES) % (QUIPU_MODEL_PORTS / 2) < m->ports / 2;
 }

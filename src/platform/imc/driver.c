@@ -128,21 +128,40 @@ static const struct imc_event *event_at(const struct imc_unit *u, uint64_t confi
 	return NULL;
 }
 
-static quipu_signal needed(const struct imc_event *e)
+/* The signals behind an event, and the first of them that no model here counts; NONE: all are. */
+static unsigned signals_of(const struct imc_unit *u, const struct imc_event *e,
+			   quipu_signal out[IMC_MAX_SIGNALS])
 {
-	switch (e->source->kind) {
-	case IMC_NOT_MODELLED:
-	case IMC_ZERO: return QUIPU_SIGNAL_NONE;
-	case IMC_IK: return QUIPU_SIGNAL_INSTRUCTIONS;
-	default: return e->source->signal;
-	}
+	return imc_source_signals(e->source, imc_unit_index(u->node), out);
 }
 
-static bool counted(const struct imc_driver *d, const struct imc_event *e)
+static quipu_signal lacking(const struct imc_driver *d, const struct imc_unit *u,
+			    const struct imc_event *e)
 {
-	quipu_signal s = needed(e);
+	quipu_signal s[IMC_MAX_SIGNALS];
+	unsigned n = signals_of(u, e, s);
 
-	return s == QUIPU_SIGNAL_NONE || d->signals->ops->has(d->signals, s);
+	for (unsigned i = 0; i < n; i++)
+		if (!d->signals->ops->has(d->signals, s[i]))
+			return s[i];
+	return QUIPU_SIGNAL_NONE;
+}
+
+/* The engine carries what an open event is made of. */
+static int want(struct imc_driver *d, const struct imc_unit *u, const struct imc_event *e)
+{
+	quipu_signal s[IMC_MAX_SIGNALS];
+	unsigned n = signals_of(u, e, s);
+
+	for (unsigned i = 0; d->signals->ops->want && i < n; i++)
+		if (d->signals->ops->want(d->signals, s[i])) {
+			quipu_core_reason(
+				d->core,
+				"too many different events at once: the engine has no counter left for %s",
+				e->name);
+			return -EOPNOTSUPP;
+		}
+	return 0;
 }
 
 int imc_check_counting(struct imc_driver *d, const struct imc_pmu *p, struct quipu_event *e)
@@ -167,15 +186,15 @@ int imc_check_counting(struct imc_driver *d, const struct imc_pmu *p, struct qui
 		return -EINVAL;
 	}
 	named = event_at(p->unit, offset);
-	if (named && !counted(d, named)) {
+	if (named && lacking(d, p->unit, named) != QUIPU_SIGNAL_NONE) {
 		char name[32];
 
-		quipu_core_reason(d->core, "%s needs %s, which no model counts on this machine",
-				  named->name,
-				  quipu_signal_name(needed(named), name, sizeof(name)));
+		quipu_core_reason(
+			d->core, "%s needs %s, which no model counts on this machine", named->name,
+			quipu_signal_name(lacking(d, p->unit, named), name, sizeof(name)));
 		return -ENOENT;
 	}
-	return 0;
+	return named ? want(d, p->unit, named) : 0;
 }
 
 static enum quipu_exactness exactness(const struct imc_event *e)
@@ -204,9 +223,15 @@ void imc_remark(struct imc_driver *d, const struct imc_pmu *p, const struct quip
 quipu_signal imc_event_signal(const struct quipu_event *e, bool *filtered)
 {
 	const struct imc_event *named = event_at(pmu_of(e)->unit, quipu_event_attr(e)->config);
+	quipu_signal s[IMC_MAX_SIGNALS] = {QUIPU_SIGNAL_NONE};
 
 	*filtered = false;
-	return named ? needed(named) : QUIPU_SIGNAL_NONE;
+	if (!named)
+		return QUIPU_SIGNAL_NONE;
+	if (named->source->kind == IMC_IK)
+		return QUIPU_SIGNAL_INSTRUCTIONS;
+	signals_of(pmu_of(e)->unit, named, s);
+	return s[0];
 }
 
 /* ---- sysfs ---- */
@@ -232,7 +257,8 @@ static const char *why_unavailable(const struct imc_driver *d, const struct imc_
 		return NULL;
 	if (e->source->kind == IMC_NOT_MODELLED)
 		return "not modelled: can be opened, reads 0";
-	return counted(d, e) ? NULL : "needs a model that does not run here";
+	return lacking(d, u, e) == QUIPU_SIGNAL_NONE ? NULL
+						     : "needs a model that does not run here";
 }
 
 static int make_events(struct imc_driver *d, struct imc_pmu *p)
@@ -244,14 +270,16 @@ static int make_events(struct imc_driver *d, struct imc_pmu *p)
 		return -ENOMEM;
 	for (unsigned i = 0; i < u->nevents; i++) {
 		const struct imc_event *e = &u->events[i];
+		quipu_signal signal[IMC_MAX_SIGNALS] = {QUIPU_SIGNAL_NONE};
 
+		signals_of(u, e, signal);
 		p->events[i] = (struct quipu_pmu_event){
 			.name = e->name,
 			.terms = e->file,
 			.scale = e->scale,
 			.unit = e->unit,
 			.desc = e->desc ? e->desc : e->source->desc,
-			.signal = needed(e),
+			.signal = signal[0],
 			.exactness = exactness(e),
 			.unavailable = why_unavailable(d, u, e),
 		};

@@ -139,13 +139,41 @@ static uint64_t in_mode(const uint64_t *nk, unsigned mode)
 	return mode < 2 ? nk[mode + 1] : sum(nk, 3, IMC_MAX_THREADS, false);
 }
 
+/* Sources that are made of signals alone: the same for a thread and, added up, for a core. */
+static uint64_t made_of(const struct quipu_imc *imc, unsigned cpu, const struct imc_source *s)
+{
+	const struct quipu_model *m = &imc->model;
+
+	switch (s->kind) {
+	case IMC_SIGNAL: return imc_signal(imc, cpu, s->signal);
+	case IMC_STALLED:
+		return imc_signal(imc, cpu, QUIPU_SIGNAL_CYCLES) -
+		       imc_signal(imc, cpu, QUIPU_SIGNAL_INSTRUCTIONS);
+	case IMC_OWN_CACHES:
+		return imc_signal(imc, cpu, QUIPU_SIGNAL_L1I_MISSES) +
+		       imc_signal(imc, cpu, QUIPU_SIGNAL_L1D_READ_MISSES) +
+		       imc_signal(imc, cpu, QUIPU_SIGNAL_L1D_WRITE_MISSES) -
+		       imc_signal(imc, cpu, QUIPU_SIGNAL_MEM_READ_LINES);
+	case IMC_WALK_CYCLES: return imc_signal(imc, cpu, QUIPU_SIGNAL_DATA_WALKS) * m->walk;
+	case IMC_FETCH_CYCLES:
+		return imc_signal(imc, cpu, QUIPU_SIGNAL_FETCHES_FROM_L2) * m->l2.latency +
+		       imc_signal(imc, cpu, QUIPU_SIGNAL_FETCHES_FROM_L3) * m->l3.latency +
+		       imc_signal(imc, cpu, QUIPU_SIGNAL_FETCHES_FROM_MEMORY) * m->memory;
+	default: return 0;
+	}
+}
+
 uint64_t imc_thread_value(const struct quipu_imc *imc, unsigned cpu, const struct imc_source *s)
 {
 	const struct imc_thread *t = &imc->thread[cpu];
 	const struct imc_core *core = &imc->core[imc->core_of[cpu]];
 
 	switch (s->kind) {
-	case IMC_SIGNAL: return imc_signal(imc, cpu, s->signal);
+	case IMC_SIGNAL:
+	case IMC_STALLED:
+	case IMC_OWN_CACHES:
+	case IMC_WALK_CYCLES:
+	case IMC_FETCH_CYCLES: return made_of(imc, cpu, s);
 	case IMC_CC:
 	case IMC_TC:
 	case IMC_RC:
@@ -170,8 +198,12 @@ static uint64_t core_value(const struct quipu_imc *imc, const struct imc_core *c
 
 	switch (k->source->kind) {
 	case IMC_SIGNAL:
+	case IMC_STALLED:
+	case IMC_OWN_CACHES:
+	case IMC_WALK_CYCLES:
+	case IMC_FETCH_CYCLES:
 		for (unsigned i = 0; i < core->nthreads; i++)
-			v += imc_signal(imc, core->cpu[i], k->source->signal);
+			v += made_of(imc, core->cpu[i], k->source);
 		return v;
 	case IMC_CC: return user ? busy : core->clock;
 	case IMC_TC: return user ? run : core->nthreads * core->clock;

@@ -5,8 +5,8 @@
  * table only what counts it, so that a real catalog with other offsets needs no change here.
  *
  * Not modelled, and said so: whatever would need a store of state that no model here has
- * (transactions, pumps that were mispredicted, page table entries by source), and instruction and
- * data misses told apart behind level 1.
+ * (transactions, pumps that were mispredicted, page table entries by source, the two kinds of
+ * sync).
  */
 #include "platform/imc/events.h"
 
@@ -65,6 +65,8 @@ static const struct imc_source core_sources[] = {
 	ZERO("L2L3_SYS_PB_REQ", "L3 misses served farther away: there is nothing farther"),
 	{"STCX_FIN", IMC_SIGNAL, QUIPU_SIGNAL_OF(OF(SC)), 0, "store-conditional instructions"},
 	{"LARX_FIN", IMC_SIGNAL, QUIPU_SIGNAL_OF(OF(LR)), 0, "load-and-reserve instructions"},
+	IS("BUS_PUMP_NON_FABRIC_OP", OWN_CACHES, 0,
+	   "misses of level 1 that the core's own L2 or L3 served"),
 	ZERO("BUS_PUMP_SYSTEM_CORRECT_PRED", "requests that went to the whole system"),
 	ZERO("BUS_PUMP_GROUP_CORRECT_PRED", "requests that the other chip serves"),
 	SIG("BUS_PUMP_CHIP_CORRECT_PRED", MEM_READ_LINES,
@@ -100,17 +102,40 @@ static const struct imc_source core_sources[] = {
 	SIG("CS_BR_TAKEN", BRANCHES_TAKEN, "taken branches"),
 	SIG("CS_PPC_DISP", INSTRUCTIONS, "instructions dispatched: nothing is speculated here"),
 	SIG("CS_FLUSH", BRANCH_MISSES, "flushes: mispredicted branches"),
+	SIG("CS_CORE_ICT_EMPTY_PCYC", STALL_FRONTEND,
+	    "cycles with nothing to complete: mispredictions, fetch misses"),
+	IS("CS_DATA_TABLEWALK_PCYC", WALK_CYCLES, 0, "cycles of page walks for data"),
+	SIG("CS_1PLUS_PPC_CMPL", INSTRUCTIONS,
+	    "cycles with a completion: one instruction completes in a cycle here"),
+	IS("CS_CMPLU_STALL_PCYC", STALLED, 0, "cycles of running threads without a completion"),
 	SIG("CS_L1_MISS_IFETCH", L1I_MISSES, "instruction fetches that missed L1"),
+	IS("CS_IFETCH_DEMAND_PCYC", FETCH_CYCLES, 0,
+	   "cycles that instruction fetches wait for the level that serves them"),
+	SIG("CS_FROM_L2_IFETCH", FETCHES_FROM_L2, "fetches that the core's own L2 served"),
+	SIG("CS_FROM_L3_IFETCH", FETCHES_FROM_L3, "fetches that the core's own L3 served"),
+	SIG("CS_FROM_MEM_IFETCH", FETCHES_FROM_MEMORY, "fetches that this chip's memory served"),
+	ZERO("CS_FROM_L4_MEM_X_IFETCH",
+	     "fetches that the other chip's memory served: pages lie with the program"),
 	ZERO("CS_FROM_L4_IFETCH", "fetches served by an L4: there is none"),
 	ZERO("CS_FROM_L2_L3_A_IFETCH", "fetches served by a cache of another group: there is none"),
 	ZERO("CS_FROM_L4_MEM_A_IFETCH", "fetches served by memory of another group: there is none"),
 	SIG("CS_MISS_L1_LDATA", L1D_READ_MISSES, "loads that missed L1"),
+	SIG("CS_FROM_L2_LDATA", LOADS_FROM_L2, "loads that the core's own L2 served"),
+	SIG("CS_FROM_L3_LDATA", LOADS_FROM_L3, "loads that the core's own L3 served"),
+	SIG("CS_FROM_MEM_LDATA", LOADS_FROM_MEMORY, "loads that this chip's memory served"),
+	ZERO("CS_FROM_L4_MEM_X_LDATA",
+	     "loads that the other chip's memory served: pages lie with the program"),
 	ZERO("CS_FROM_L4_LDATA", "loads served by an L4: there is none"),
 	ZERO("CS_FROM_L2_L3_A_LDATA", "loads served by a cache of another group: there is none"),
 	ZERO("CS_FROM_L4_MEM_A_LDATA", "loads served by memory of another group: there is none"),
 	SIG("CS_ST_MISS_L1", L1D_WRITE_MISSES, "stores that missed L1"),
 	SIG("CS_ST_FIN", STORES, "stores"),
 	SIG("CS_IERAT_MISS", ITLB_MISSES, "first-level instruction translation misses"),
+	SIG("CS_ITLB_RELOAD", FETCH_WALKS, "translations of instructions that no TLB had"),
+	SIG("CS_DERAT_MISS", DTLB_MISSES, "first-level data translation misses"),
+	SIG("CS_DTLB_RELOAD", DATA_WALKS, "translations of data that no TLB had"),
+	SIG("CS_DTLB_MISS_64K", DATA_WALKS,
+	    "translations of data that no TLB had: programs use pages of 64 KiB"),
 	ZERO("CS_FROM_L4_MEM_A_IPTEG", "page walks to another group: there is none"),
 	ZERO("CS_FROM_L4_MEM_A_DPTEG", "page walks to another group: there is none"),
 	ZERO("CS_DTLB_MISS_4K", "programs use pages of 64 KiB"),
@@ -130,28 +155,20 @@ static const struct imc_source core_sources[] = {
 	}
 static const struct imc_source mcs_sources[] = {
 	LINES("64B_RD_DISP_PORT01", R64, NONE, 0x3, "reads of at most 64 bytes, ports 0 and 1"),
-	LINES("128B_RD_DISP_PORT01", R128, MEM_READ_LINES, 0x3,
-	      "128-byte lines read, ports 0 and 1"),
-	LINES("128B_WR_DISP_PORT01", W128, MEM_WRITE_LINES, 0x3,
-	      "128-byte lines written, ports 0 and 1"),
-	LINES("64B_WR_DISP_PORT01", W128, MEM_WRITE_LINES, 0x3,
-	      "older name of 128B_WR_DISP_PORT01"),
+	LINES("128B_RD_DISP_PORT01", R128, NONE, 0x3, "128-byte lines read, ports 0 and 1"),
+	LINES("128B_WR_DISP_PORT01", W128, NONE, 0x3, "128-byte lines written, ports 0 and 1"),
+	LINES("64B_WR_DISP_PORT01", W128, NONE, 0x3, "older name of 128B_WR_DISP_PORT01"),
 	LINES("64B_RD_DISP_PORT23", R64, NONE, 0xc, "reads of at most 64 bytes, ports 2 and 3"),
-	LINES("128B_RD_DISP_PORT23", R128, MEM_READ_LINES, 0xc,
-	      "128-byte lines read, ports 2 and 3"),
-	LINES("128B_WR_DISP_PORT23", W128, MEM_WRITE_LINES, 0xc,
-	      "128-byte lines written, ports 2 and 3"),
-	LINES("64B_WR_DISP_PORT23", W128, MEM_WRITE_LINES, 0xc,
-	      "older name of 128B_WR_DISP_PORT23"),
+	LINES("128B_RD_DISP_PORT23", R128, NONE, 0xc, "128-byte lines read, ports 2 and 3"),
+	LINES("128B_WR_DISP_PORT23", W128, NONE, 0xc, "128-byte lines written, ports 2 and 3"),
+	LINES("64B_WR_DISP_PORT23", W128, NONE, 0xc, "older name of 128B_WR_DISP_PORT23"),
 	{NULL},
 };
 
 static const struct imc_source powerbus_sources[] = {
 	ZERO("EVENT_VG_PUMP", "vectored group pumps: never sent here"),
-	LINES("EVENT_LNS_PUMP", PB_LOCAL, MEM_READ_LINES, 0,
-	      "bus requests that this chip serves itself"),
-	LINES("EVENT_GROUP_PUMP", PB_REMOTE, MEM_READ_LINES, 0,
-	      "bus requests that the other chip serves"),
+	LINES("EVENT_LNS_PUMP", PB_LOCAL, NONE, 0, "bus requests that this chip serves itself"),
+	LINES("EVENT_GROUP_PUMP", PB_REMOTE, NONE, 0, "bus requests that the other chip serves"),
 	ZERO("EVENT_RNS_PUMP", "remote node pumps: never sent here"),
 	ZERO("EVENT_RTY_VG_PUMP", "retries: never needed here"),
 	ZERO("EVENT_RTY_LNS_PUMP", "retries: never needed here"),
@@ -159,10 +176,8 @@ static const struct imc_source powerbus_sources[] = {
 	ZERO("EVENT_RTY_RNS_PUMP", "retries: never needed here"),
 	IS("CYC", CLOCK, 2000000, "bus clock cycles"),
 	IS("CYC2", CLOCK, 2000000, "bus clock cycles"),
-	LINES("INT_DATA_XFER", DATA_LOCAL, MEM_READ_LINES, 0,
-	      "data moved on this chip, in 512 bytes"),
-	LINES("EXT_DATA_XFER", DATA_REMOTE, MEM_READ_LINES, 0,
-	      "data moved between the chips, in 512 bytes"),
+	LINES("INT_DATA_XFER", DATA_LOCAL, NONE, 0, "data moved on this chip, in 512 bytes"),
+	LINES("EXT_DATA_XFER", DATA_REMOTE, NONE, 0, "data moved between the chips, in 512 bytes"),
 	{NULL},
 };
 
@@ -179,8 +194,8 @@ static const struct imc_source xlink_sources[] = {
 };
 
 static const struct imc_source mba_sources[] = {
-	LINES("READ_BYTES", RBYTES, MEM_READ_LINES, 0, "bytes read through this memory port"),
-	LINES("WRITE_BYTES", WBYTES, MEM_WRITE_LINES, 0, "bytes written through this memory port"),
+	LINES("READ_BYTES", RBYTES, NONE, 0, "bytes read through this memory port"),
+	LINES("WRITE_BYTES", WBYTES, NONE, 0, "bytes written through this memory port"),
 	IS("CLK_CYC", CLOCK, 1333000, "memory clock cycles"),
 	{NULL},
 };
@@ -201,6 +216,47 @@ static const struct {
 	{"powerbus", powerbus_sources}, {"xlink", xlink_sources}, {"mba", mba_sources},
 	{"phb", phb_sources},
 };
+
+unsigned imc_unit_index(const char *unit)
+{
+	return (unsigned)strtoul(unit + strcspn(unit, "0123456789"), NULL, 10);
+}
+
+/* The two ports of a unit's mask: mcs01 has ports 0 to 3 of its chip, mcs23 those from 4 on. */
+static quipu_signal pair_signal(quipu_signal first, uint32_t mask, unsigned index)
+{
+	return first + (index >= 23 ? 2 : 0) + (mask & 1 ? 0 : 1);
+}
+
+unsigned imc_source_signals(const struct imc_source *s, unsigned index,
+			    quipu_signal out[IMC_MAX_SIGNALS])
+{
+	switch (s->kind) {
+	case IMC_SIGNAL: out[0] = s->signal; return s->signal != QUIPU_SIGNAL_NONE;
+	case IMC_OWN_CACHES:
+		out[0] = QUIPU_SIGNAL_L1I_MISSES;
+		out[1] = QUIPU_SIGNAL_L1D_READ_MISSES;
+		out[2] = QUIPU_SIGNAL_L1D_WRITE_MISSES;
+		out[3] = QUIPU_SIGNAL_MEM_READ_LINES;
+		return 4;
+	case IMC_WALK_CYCLES: out[0] = QUIPU_SIGNAL_DATA_WALKS; return 1;
+	case IMC_FETCH_CYCLES:
+		out[0] = QUIPU_SIGNAL_FETCHES_FROM_L2;
+		out[1] = QUIPU_SIGNAL_FETCHES_FROM_L3;
+		out[2] = QUIPU_SIGNAL_FETCHES_FROM_MEMORY;
+		return 3;
+	case IMC_R128: out[0] = pair_signal(QUIPU_SIGNAL_PAIR_READ_LINES, s->arg, index); return 1;
+	case IMC_W128: out[0] = pair_signal(QUIPU_SIGNAL_PAIR_WRITE_LINES, s->arg, index); return 1;
+	case IMC_RBYTES: out[0] = QUIPU_SIGNAL_PORT_READ_LINES + index % 8; return 1;
+	case IMC_WBYTES: out[0] = QUIPU_SIGNAL_PORT_WRITE_LINES + index % 8; return 1;
+	case IMC_PB_LOCAL:
+	case IMC_DATA_LOCAL:
+		out[0] = QUIPU_SIGNAL_MEM_READ_LINES;
+		out[1] = QUIPU_SIGNAL_MEM_WRITE_LINES;
+		return 2;
+	default: return 0;
+	}
+}
 
 static const struct imc_source *find(const struct imc_source *s, const char *name, size_t len)
 {

@@ -12,6 +12,10 @@ enum imc_kind {
 	IMC_NOT_MODELLED, /* the cell stays 0 and the event says so */
 	IMC_ZERO,	  /* truly never happens in this model */
 	IMC_SIGNAL,	  /* a signal of the engine, summed over the threads */
+	IMC_STALLED,	  /* cycles without a completion */
+	IMC_OWN_CACHES,	  /* misses of level 1 that the core's own L2 or L3 served */
+	IMC_WALK_CYCLES,  /* cycles of page walks for data */
+	IMC_FETCH_CYCLES, /* cycles that instruction fetches waited for */
 	IMC_CC,		  /* core clock */
 	IMC_TC,		  /* core clock, once for each thread of the core */
 	IMC_RC,		  /* cycles of threads that run a task */
@@ -45,8 +49,7 @@ enum imc_kind {
 struct imc_source {
 	const char *name; /* event-name without variant */
 	enum imc_kind kind;
-	quipu_signal signal; /* of IMC_SIGNAL; of the others the one that the engine must have, or
-				NONE */
+	quipu_signal signal; /* of IMC_SIGNAL; imc_source_signals tells those of the others */
 	uint32_t arg;
 	const char *desc;
 };
@@ -59,5 +62,17 @@ enum imc_mode { IMC_ANY, IMC_USER, IMC_KERNEL };
  * event is restricted to.
  */
 const struct imc_source *imc_source_find(const char *unit, const char *name, enum imc_mode *mode);
+
+/* The unit's number, which says its ports: 1 of "mcs01", 3 of "mba3". */
+unsigned imc_unit_index(const char *unit);
+
+#define IMC_MAX_SIGNALS 4u /* behind one event */
+
+/*
+ * imc_source_signals - the signals that an event of unit number @index is made of, beside cycles
+ * and instructions, which every engine counts. Their number, 0 to IMC_MAX_SIGNALS.
+ */
+unsigned imc_source_signals(const struct imc_source *, unsigned index,
+			    quipu_signal out[IMC_MAX_SIGNALS]);
 
 #endif

@@ -230,8 +230,7 @@ static int make_cells(const struct imc_tree *t, struct imc_cells *out, enum imc_
 				.divisor = e->divisor,
 				.source = e->source,
 				.mode = e->mode,
-				.index = (unsigned)strtoul(u->node + strcspn(u->node, "0123456789"),
-							   NULL, 10),
+				.index = imc_unit_index(u->node),
 			};
 		}
 	}
@@ -329,6 +328,7 @@ static int make(struct quipu_imc *imc)
 	if (err)
 		return err;
 	imc->exact = imc->tree.exact;
+	quipu_model_read(imc->machine, &imc->model, NULL);
 	imc->line_weight = top >= 0 && quipu_machine_number(imc->machine, top,
 							    "quipu,mcs-bytes-per-count", 128) == 64
 				   ? 2

@@ -4,6 +4,7 @@
 #define QUIPU_PLATFORM_IMC_HARDWARE_H
 
 #include <quipu/imc.h>
+#include <quipu/model.h>
 
 #include "platform/imc/tree.h"
 
@@ -91,9 +92,8 @@ struct imc_chip_state {
 	unsigned visits[8];
 	unsigned phb_pair;
 	bool link_half;
+	/* of devices (quipu_imc_traffic), by port */
 	uint64_t r64[QUIPU_IMC_PORTS], r128[QUIPU_IMC_PORTS], w128[QUIPU_IMC_PORTS];
-	uint64_t seen_read, seen_written; /* lines, of the engine's signals */
-	unsigned next_read, next_write;	  /* port */
 };
 
 struct quipu_imc {
@@ -113,8 +113,9 @@ struct quipu_imc {
 	struct imc_core *core;
 	unsigned ncores;
 	struct imc_thread *thread;
-	unsigned *core_of;    /* by CPU */
-	unsigned line_weight; /* counts of a line: quipu,mcs-bytes-per-count 64 gives two */
+	unsigned *core_of;	  /* by CPU */
+	struct quipu_model model; /* what a miss costs */
+	unsigned line_weight;	  /* counts of a line: quipu,mcs-bytes-per-count 64 gives two */
 };
 
 /* memory.c */

@@ -52,6 +52,28 @@ static void set_control(struct quipu_imc *imc, struct imc_chip_state *c, unsigne
 
 /* ---- what a cell counts ---- */
 
+/* A signal of all programs on the chip: pages of memory lie with the program that uses them. */
+static uint64_t chip_signal(const struct quipu_imc *imc, const struct imc_chip_state *c,
+			    quipu_signal signal)
+{
+	uint64_t n = 0;
+
+	for (unsigned cpu = 0; cpu < imc->machine->ncpus; cpu++)
+		if (imc->machine->cpus[cpu].socket == c->id)
+			n += imc_signal(imc, cpu, signal);
+	return n;
+}
+
+/* Lines that programs moved, of the ports that the event is about. */
+static uint64_t lines(const struct quipu_imc *imc, const struct imc_chip_state *c,
+		      const struct imc_cell *k)
+{
+	quipu_signal signal[IMC_MAX_SIGNALS] = {QUIPU_SIGNAL_NONE};
+
+	imc_source_signals(k->source, k->index, signal);
+	return chip_signal(imc, c, signal[0]);
+}
+
 static uint64_t sum(const uint64_t *ports, uint32_t mask, unsigned first)
 {
 	uint64_t n = 0;
@@ -67,6 +89,12 @@ static uint64_t all(const uint64_t *ports)
 	return sum(ports, 0xf, 0) + sum(ports, 0xf, 4);
 }
 
+static uint64_t all_lines(const struct quipu_imc *imc, const struct imc_chip_state *c)
+{
+	return chip_signal(imc, c, QUIPU_SIGNAL_MEM_READ_LINES) +
+	       chip_signal(imc, c, QUIPU_SIGNAL_MEM_WRITE_LINES) + all(c->r128) + all(c->w128);
+}
+
 static uint64_t source_value(const struct quipu_imc *imc, const struct imc_chip_state *c,
 			     const struct imc_cell *k, uint64_t now_ns)
 {
@@ -76,46 +104,20 @@ static uint64_t source_value(const struct quipu_imc *imc, const struct imc_chip_
 	switch (k->source->kind) {
 	case IMC_CLOCK: return bits_muldiv(now_ns, k->source->arg, 1000000);
 	case IMC_R64: return sum(c->r64, k->source->arg, first);
-	case IMC_R128: return sum(c->r128, k->source->arg, first) * imc->line_weight;
-	case IMC_W128: return sum(c->w128, k->source->arg, first) * imc->line_weight;
-	case IMC_RBYTES: return 128 * c->r128[port] + 64 * c->r64[port];
-	case IMC_WBYTES: return 128 * c->w128[port];
-	case IMC_PB_LOCAL: return all(c->r128) + all(c->w128) + all(c->r64);
-	case IMC_DATA_LOCAL: return (128 * (all(c->r128) + all(c->w128)) + 64 * all(c->r64)) / 512;
-	default: return 0; /* nothing goes between the chips, no device does DMA */
+	case IMC_R128:
+		return (lines(imc, c, k) + sum(c->r128, k->source->arg, first)) * imc->line_weight;
+	case IMC_W128:
+		return (lines(imc, c, k) + sum(c->w128, k->source->arg, first)) * imc->line_weight;
+	case IMC_RBYTES: return 128 * (lines(imc, c, k) + c->r128[port]) + 64 * c->r64[port];
+	case IMC_WBYTES: return 128 * (lines(imc, c, k) + c->w128[port]);
+	case IMC_PB_LOCAL: return all_lines(imc, c) + all(c->r64);
+	case IMC_DATA_LOCAL: return (128 * all_lines(imc, c) + 64 * all(c->r64)) / 512;
+	default: return 0; /* nothing goes between the chips */
 	}
-}
-
-/* Lines of memory that the chip's programs moved; they go to the ports in turn, as neighbouring
- * lines do. */
-static void take_lines(const struct quipu_imc *imc, struct imc_chip_state *c)
-{
-	uint64_t read = 0, written = 0;
-
-	for (unsigned cpu = 0; cpu < imc->machine->ncpus; cpu++) {
-		if (imc->machine->cpus[cpu].socket != c->id)
-			continue;
-		read += imc_signal(imc, cpu, QUIPU_SIGNAL_MEM_READ_LINES);
-		written += imc_signal(imc, cpu, QUIPU_SIGNAL_MEM_WRITE_LINES);
-	}
-	for (unsigned i = 0; i < QUIPU_IMC_PORTS; i++) {
-		unsigned at = (c->next_read + i) % QUIPU_IMC_PORTS,
-			 to = (c->next_write + i) % QUIPU_IMC_PORTS;
-
-		c->r128[at] += (read - c->seen_read + QUIPU_IMC_PORTS - 1 - i) / QUIPU_IMC_PORTS;
-		c->w128[to] +=
-			(written - c->seen_written + QUIPU_IMC_PORTS - 1 - i) / QUIPU_IMC_PORTS;
-	}
-	c->next_read = (c->next_read + (read - c->seen_read) % QUIPU_IMC_PORTS) % QUIPU_IMC_PORTS;
-	c->next_write =
-		(c->next_write + (written - c->seen_written) % QUIPU_IMC_PORTS) % QUIPU_IMC_PORTS;
-	c->seen_read = read;
-	c->seen_written = written;
 }
 
 static void observe(struct quipu_imc *imc, struct imc_chip_state *c, uint64_t now_ns)
 {
-	take_lines(imc, c);
 	for (unsigned i = 0; i < imc->nest.n; i++) {
 		uint64_t v = source_value(imc, c, &imc->nest.cell[i], now_ns);
 

@@ -94,7 +94,7 @@ static void room_describe(void *self, quipu_describe_fn *fn, void *arg)
 	   r->tree.exact ? "counters are posted before every read (quipu,imc-exact)"
 			 : "counters are posted every ms; nest groups by their periods");
 	fn(arg, 1,
-	   "lines of memory are spread over the eight ports of the program's chip in turn (modelled)");
+	   "a line of memory lies on the program's chip, behind the port of its address (modelled)");
 	imc_driver_describe(r->driver, fn, arg);
 }
 

@@ -390,6 +390,14 @@ static void every_miss_is_served_once(void **state)
 		reads += n[MODEL_PORT_READ_LINES + p];
 		writes += n[MODEL_PORT_WRITE_LINES + p];
 	}
+	for (unsigned p = 0; p < 4; p++) {
+		assert_int_equal(n[MODEL_PAIR_READ_LINES + p],
+				 n[MODEL_PORT_READ_LINES + 2 * p] +
+					 n[MODEL_PORT_READ_LINES + 2 * p + 1]);
+		assert_int_equal(n[MODEL_PAIR_WRITE_LINES + p],
+				 n[MODEL_PORT_WRITE_LINES + 2 * p] +
+					 n[MODEL_PORT_WRITE_LINES + 2 * p + 1]);
+	}
 	assert_int_equal(reads, n[MODEL_MEM_READ_LINES]);
 	assert_int_equal(writes, n[MODEL_MEM_WRITE_LINES]);
 	free(memory);
