@@ -329,7 +329,8 @@ bool run_partial(const struct run *run)
 	struct session_facts f;
 
 	session_facts(run->session, &f);
-	return f.uncounted_threads || f.foreign_execs || f.records_lost || f.bells_lost;
+	return f.uncounted_threads || f.foreign_execs || f.records_lost || f.bells_lost ||
+	       f.faults || f.fault_ends;
 }
 
 /* Faults are the kernel's, and a modelled machine has no pages: a 0 there would be no count. */
@@ -368,6 +369,20 @@ static void tell_end(const struct run *run, const struct session_facts *f)
 			WEXITSTATUS(status));
 }
 
+/* Blocks of instructions are counted when they are entered. */
+static void tell_faults(const struct session_facts *f)
+{
+	if (f->fault_ends)
+		fputs("quipu: an instruction faulted and ended its program: what follows it in its block is counted too, "
+		      "so the figures are not exact\n",
+		      stderr);
+	if (f->faults)
+		fprintf(stderr,
+			"quipu: signals came to a handler of faults (%u): where an instruction raised one, what follows that "
+			"instruction in its block is counted too, so the figures are not exact\n",
+			f->faults);
+}
+
 static void tell_isas(unsigned isas)
 {
 	const char *sep = " ";
@@ -401,6 +416,8 @@ void run_notes(const struct run *run, bool verbose)
 			"quipu: %u times the program handed over to another program (exec), which ran natively and "
 			"uncounted; the totals are not whole\n",
 			f.foreign_execs);
+	if (f.fault_ends || f.faults)
+		tell_faults(&f);
 	if (f.records_lost || f.bells_lost)
 		fprintf(stderr,
 			"quipu: %llu interrupt records and %u waits were lost; the figures are not exact\n",

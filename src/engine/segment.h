@@ -18,7 +18,7 @@
 #include <quipu/signal.h>
 
 #define SEG_MAGIC   UINT64_C(0x3175706975716567) /* "gequipu1" */
-#define SEG_VERSION 2u
+#define SEG_VERSION 4u
 
 #define SEG_PROCS      64u  /* process slots */
 #define SEG_VCPUS      256u /* guest threads of a process that can be counted */
@@ -40,6 +40,7 @@ enum seg_feature {
 	SEG_EMPTY = 1u << 6,   /* an empty block callback only */
 	SEG_BRANCHES =
 		1u << 7, /* the last branches of each vCPU, for branch stacks; with SEG_BRANCH */
+	SEG_LABEL = 1u << 8, /* what became of each instruction (model/ahead.h); with all models */
 };
 
 struct seg_header {
@@ -221,6 +222,7 @@ struct seg_proc {
 	uint64_t blocks;     /* translated */
 	uint32_t parent_pid; /* P: of a forked process; its parent_slot may have another owner by
 				now */
+	uint32_t faults;     /* V: signals that came to a handler of faults */
 };
 
 /* Calls whose results differ from run to run; told with -v. */

@@ -183,6 +183,9 @@ void session_facts(const struct session *s, struct session_facts *facts)
 {
 	*facts = s->facts;
 	facts->uncounted_threads += __atomic_load_n(&s->head->unslotted, __ATOMIC_RELAXED);
+	for (unsigned i = 0; i < SEG_PROCS; i++)
+		if (s->procs[i].base && !s->procs[i].dead)
+			facts->faults += s->procs[i].seg->faults;
 }
 
 /* ---- life ---- */

@@ -82,8 +82,11 @@ struct session_facts {
 	unsigned uncounted_threads; /* found no vCPU record */
 	unsigned foreign_execs;	    /* programs that ran natively, uncounted */
 	unsigned bells_lost;
-	unsigned isas;	    /* bit of each instruction set (enum quipu_isa) that programs had */
-	uint64_t own_calls; /* enum seg_own_call bits */
+	unsigned faults; /* signals that came to a handler of faults; the block of each is counted
+			    whole */
+	unsigned fault_ends; /* processes that ended, or may have, by a fault of an instruction */
+	unsigned isas;	     /* bit of each instruction set (enum quipu_isa) that programs had */
+	uint64_t own_calls;  /* enum seg_own_call bits */
 	uint64_t records_lost;
 	uint64_t local_mismatches; /* times the machine wanted other deadlines than a thread that
 				      ran on had */

@@ -6,9 +6,11 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <quipu/bits.h>
@@ -294,11 +296,42 @@ void session_serve_leaving(struct session *s, struct proc *p, unsigned v)
 
 /* ---- ends ---- */
 
+static bool gone(const struct proc *p)
+{
+	struct pollfd pfd = {.fd = p->pidfd, .events = POLLIN};
+
+	if (p->pidfd == -ESRCH) /* it ended before anyone looked */
+		return true;
+	return p->pidfd >= 0 && poll(&pfd, 1, 0) == 1;
+}
+
+/*
+ * Did @p end by a fault of one of its instructions? The block of that one was counted whole: where
+ * in it the fault was, QEMU tells nobody. Of a process that is not our child only this can be seen,
+ * that it ended while it computed, and not of itself.
+ */
+static bool faulted(const struct session *s, const struct proc *p)
+{
+	static const int faults[] = {SIGILL, SIGTRAP, SIGBUS, SIGFPE, SIGSEGV};
+	bool computed = false;
+
+	if (p->seg->state == SEG_DEAD || !gone(p))
+		return false;
+	for (size_t i = 0; i < sizeof(faults) / sizeof(faults[0]); i++)
+		if ((pid_t)p->seg->pid == s->child && WIFSIGNALED(s->status) &&
+		    WTERMSIG(s->status) == faults[i])
+			return true;
+	for (unsigned v = 0; v < SEG_VCPUS && v < p->seg->nvcpus; v++)
+		computed |= p->tasks[v] && session_vcpu(p, v)->state == SEG_RUNNING;
+	return computed && (pid_t)p->seg->pid != s->child;
+}
+
 /* A process is gone: what it left in its rings and counters is all there will be. */
 void session_bury(struct session *s, struct proc *p)
 {
 	unsigned n = p->seg->nvcpus < SEG_VCPUS ? p->seg->nvcpus : SEG_VCPUS;
 
+	s->facts.fault_ends += faulted(s, p);
 	for (unsigned v = n; v-- > 0;) {
 		struct seg_vcpu *vcpu = session_vcpu(p, v);
 
@@ -313,21 +346,13 @@ void session_bury(struct session *s, struct proc *p)
 	}
 	s->facts.own_calls |= p->seg->own_calls[0];
 	s->facts.uncounted_threads += p->seg->uncounted;
+	s->facts.faults += p->seg->faults;
 	p->dead = true;
 	if (p->pidfd >= 0)
 		close(p->pidfd);
 	p->pidfd = -1;
 	if (s->hooks.ended)
 		s->hooks.ended(s->hooks.arg, (pid_t)p->seg->pid);
-}
-
-static bool gone(const struct proc *p)
-{
-	struct pollfd pfd = {.fd = p->pidfd, .events = POLLIN};
-
-	if (p->pidfd == -ESRCH) /* it ended before anyone looked */
-		return true;
-	return p->pidfd >= 0 && poll(&pfd, 1, 0) == 1;
 }
 
 /* The slot of a buried process, all zero again, for the next one. */

@@ -85,6 +85,66 @@ def crowd(work):
     holds("256 threads" in text.err and "not whole" in text.err, f"note\n{text}")
 
 
+FAULTS = """#include <setjmp.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+static sigjmp_buf back;
+static char *page;
+static void leaves(int s) { (void)s; siglongjmp(back, 1); }
+static void mends(int s) { (void)s; mprotect(page, 4096, PROT_READ | PROT_WRITE); }
+static void usual(int s) { (void)s; }
+int main(int argc, char **argv)
+{
+	const char *how = argc > 1 ? argv[1] : "";
+	page = mmap(0, 4096, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	for (volatile long i = 0; i < 100000; i++)
+		;
+	if (!strcmp(how, "usual")) { signal(SIGUSR1, usual); return raise(SIGUSR1); }
+	if (!strcmp(how, "leaves")) signal(SIGSEGV, leaves);
+	if (!strcmp(how, "mends")) signal(SIGSEGV, mends);
+	if (!strcmp(how, "child") && fork()) { wait(0); return 0; }
+	if (!sigsetjmp(back, 1)) *(volatile int *)page = 1;
+	return 0;
+}
+"""
+
+
+def faults(work, compiler, exact):
+    """Known to a few hundred: what the loop retires, and start-up; an instruction more than that is what this is about."""
+    need(compiler)
+    with open(work.path("faults.c"), "w", encoding="utf-8") as file:
+        file.write(FAULTS)
+    work.run(compiler, "-O2", "-static", "-o", "faults", "faults.c", status=0)
+    for how, status, note in (("usual", 0, None), ("die", 139, "an instruction faulted and ended its program"),
+                              ("child", 0, "an instruction faulted and ended its program"),
+                              ("leaves", 0, "signals came to a handler of faults [(]1[)]"),
+                              ("mends", 0, "signals came to a handler of faults [(]1[)]")):
+        for events in ("instructions", f"instructions,branches,{exact}"):
+            table = work.quipu("stat", "-e", events, "./faults", how, status=status)
+            holds(re.search(r"instructions +" + ("partial" if note else "exact"), table.err), f"{how}: label\n{table}")
+            holds(bool(re.search("not exact", table.err)) == bool(note), f"{how}: note\n{table}")
+            holds(not note or re.search(note, table.err), f"{how}: note\n{table}")
+        rows = work.stat("instructions", "./faults", how, status=status)
+        equal(rows[0]["class"], "partial" if note else "exact", f"{how}: JSON")
+        holds(int(float(rows[0]["counter-value"])) > 300000, f"{how}: the loop is not in the count {rows}")
+    done = work.quipu("record", "-e", "instructions", "-c", "1000", "./faults", "leaves", status=0)
+    holds("samples, partial)" in done.err, done)
+
+
+@test("a fault cuts its block short: what is counted is partial and says so; a signal that was sent leaves it exact")
+def faults_riscv(work):
+    faults(work, "riscv64-linux-gnu-gcc", "calls")
+
+
+@test("faults on x86-64 alike")
+def faults_x86(work):
+    need("qemu-x86_64")
+    faults(work, "x86_64-linux-gnu-gcc", "cycles")
+
+
 @test("a run across instruction sets names them")
 def several(work):
     need("qemu-x86_64")

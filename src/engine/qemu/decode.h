@@ -108,6 +108,7 @@ struct isa {
 	uint32_t traits;     /* enum isa_trait */
 	const char *sysroot; /* of Debian's cross libc, NULL: the host's own root */
 	const char *cpu;     /* QEMU's -cpu, NULL: its default */
+	uint32_t faults;     /* bit of each signal that an instruction itself can raise */
 	void (*decode)(const uint8_t *bytes, unsigned len, uint64_t pc, struct decoded *);
 	const struct call_row *calls;
 	unsigned ncalls;

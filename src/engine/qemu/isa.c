@@ -119,16 +119,19 @@ static const struct call_row sparc64_calls[] = {
 	{206, CALL_NETWORK},						   /* socketcall */
 };
 
+/* SIGILL, SIGTRAP, SIGFPE and SIGSEGV are the same everywhere; SIGBUS is not (asm/signal.h). */
+#define FAULTS(bus) (1u << 4 | 1u << 5 | 1u << 8 | 1u << 11 | 1u << (bus))
+
 #define CALLS(t) t, sizeof(t) / sizeof((t)[0])
 
 static const struct isa isas[] = {
-	{"riscv64", 243, 4096, 0, "/usr/riscv64-linux-gnu", NULL, decode_riscv64,
+	{"riscv64", 243, 4096, 0, "/usr/riscv64-linux-gnu", NULL, FAULTS(7), decode_riscv64,
 	 CALLS(riscv64_calls)},
-	{"ppc64le", 21, 4096, 0, "/usr/powerpc64le-linux-gnu", NULL, decode_ppc64le,
+	{"ppc64le", 21, 4096, 0, "/usr/powerpc64le-linux-gnu", NULL, FAULTS(7), decode_ppc64le,
 	 CALLS(ppc64le_calls)},
 	{"sparc64", 43, 8192, ISA_BRANCH | ISA_BIG_ENDIAN, "/usr/sparc64-linux-gnu", NULL,
-	 decode_sparc64, CALLS(sparc64_calls)},
-	{"x86_64", 62, 4096, ISA_TRACK | ISA_PHANTOM, NULL, "max", decode_x86_64,
+	 FAULTS(10), decode_sparc64, CALLS(sparc64_calls)},
+	{"x86_64", 62, 4096, ISA_TRACK | ISA_PHANTOM, NULL, "max", FAULTS(7), decode_x86_64,
 	 CALLS(x86_64_calls)},
 };
 

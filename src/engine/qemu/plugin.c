@@ -567,26 +567,55 @@ static void on_rep(unsigned vcpu, void *udata)
 	add_step(v, &step);
 }
 
-static void on_handler(unsigned vcpu, void *udata)
-{
-	if (vcpu < SEG_VCPUS)
-		handler_entered(&engine_pub[vcpu], udata);
-}
-
-static bool is_handler(uint64_t pc)
+static struct handler *find_handler(uint64_t pc)
 {
 	for (unsigned i = 0; i < engine.nhandlers; i++) {
-		if (engine.handlers[i] == pc)
-			return true;
+		if (engine.handlers[i].pc == pc)
+			return &engine.handlers[i];
 	}
-	return false;
+	return NULL;
 }
 
-void engine_handler(uint64_t pc)
+/* Where in its block an instruction faulted cannot be seen before its handler returns, and not at
+ * all when that never does: the machine must know that the block was counted whole. */
+static void note_fault(void)
 {
-	if (pc > 1 && engine.nhandlers < HANDLERS_MAX &&
-	    !is_handler(pc)) /* 0 and 1: SIG_DFL, SIG_IGN */
-		engine.handlers[engine.nhandlers++] = pc;
+	if (engine.proc)
+		__atomic_fetch_add(&engine.proc->faults, 1, __ATOMIC_RELAXED);
+}
+
+static void on_handler(unsigned vcpu, void *udata)
+{
+	const struct block *t = udata;
+	const struct handler *h = find_handler(t->pc);
+
+	if (vcpu >= SEG_VCPUS)
+		return;
+	if (h && h->faults)
+		note_fault();
+	if (engine.features & (SEG_STACK | SEG_BRANCH | SEG_PREDICT | SEG_FETCH)) {
+		handler_entered(&engine_pub[vcpu], t);
+		return;
+	}
+	engine_pub[vcpu].priv[HOT_PREV] = (uintptr_t)t; /* it may end in a system call */
+	engine.ordinary(vcpu, udata);
+}
+
+void engine_handler(uint64_t pc, uint64_t signal)
+{
+	bool faults = signal < 32 && engine.isa->faults >> signal & 1;
+	struct handler *h = find_handler(pc);
+
+	if (pc <= 1) /* SIG_DFL, SIG_IGN */
+		return;
+	if (!h && engine.nhandlers < HANDLERS_MAX) {
+		h = &engine.handlers[engine.nhandlers++];
+		h->pc = pc;
+	}
+	if (h)
+		h->faults |= faults;
+	else if (faults)
+		note_fault(); /* what comes to it will not be seen */
 }
 
 /* ---- translation ---- */
@@ -609,8 +638,7 @@ static qemu_plugin_vcpu_udata_cb callback_for(const struct block *b)
 {
 	if (!(engine.features & SEG_COUNT))
 		return on_nothing;
-	if (engine.features & (SEG_STACK | SEG_BRANCH | SEG_PREDICT | SEG_FETCH) &&
-	    is_handler(b->pc))
+	if (find_handler(b->pc))
 		return on_handler;
 	if (b->flow == FLOW_REP && b->n == 1)
 		return on_rep;

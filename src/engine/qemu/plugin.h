@@ -89,7 +89,10 @@ struct engine {
 	unsigned fetch_shift; /* of a line of instructions */
 	struct block_store store;
 	struct entries entries;
-	uint64_t handlers[HANDLERS_MAX]; /* where the guest's signal handlers begin */
+	struct handler {
+		uint64_t pc; /* where a signal handler of the guest begins */
+		bool faults; /* of a signal that an instruction raises */
+	} handlers[HANDLERS_MAX];
 	unsigned nhandlers;
 	struct vcpu vcpu[SEG_VCPUS];
 };
@@ -121,8 +124,8 @@ static inline struct seg_deadline *vcpu_deadline(unsigned vcpu, unsigned slot)
 
 /* plugin.c: the block before the first. */
 extern const struct block block_none;
-/* engine_handler - the guest named @pc as a signal handler. */
-void engine_handler(uint64_t pc);
+/* engine_handler - the guest named @pc as the handler of @signal. */
+void engine_handler(uint64_t pc, uint64_t signal);
 
 /* fold.c */
 void fold_step(struct seg_vcpu *, const struct step *);

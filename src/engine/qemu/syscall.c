@@ -127,12 +127,12 @@ static void execing(struct seg_vcpu *v, const struct vcpu *p, const uint64_t a[6
 }
 
 /* The handler is the first word of the guest's struct sigaction. */
-static void note_handler(uint64_t guest)
+static void note_handler(uint64_t signal, uint64_t guest)
 {
 	uint8_t raw[8];
 
 	if (guest && maps_read_guest(guest, raw, sizeof(raw)) == (long)sizeof(raw))
-		engine_handler(guest64(raw));
+		engine_handler(guest64(raw), signal);
 }
 
 static void note_own(enum call call)
@@ -167,7 +167,7 @@ static void enter(struct seg_vcpu *v, struct vcpu *p, const uint64_t a[6])
 		fold_publish(v);
 		process_calling(v);
 		break;
-	case CALL_SIGACTION: note_handler(a[1]); break;
+	case CALL_SIGACTION: note_handler(a[0], a[1]); break;
 	case CALL_OPENAT: note_path(a[1]); break;
 	case CALL_OPEN: note_path(a[0]); break;
 	case CALL_EXECVE: execing(v, p, a); break;
