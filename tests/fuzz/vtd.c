@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
  * A remapping unit fed by libFuzzer: register accesses of any kind, quadwords of its tables and
- * queues changed at will, requests, interrupts, page requests. The owner's memory is small and
- * hands out pages of exact size, so that a read beside one is found. What must hold in the end:
- * hits never exceed lookups.
+ * queues changed at will, requests, interrupts, page requests, invalidation descriptors. The
+ * owner's memory is small and hands out pages of exact size, so that a read beside one is found.
+ * What must hold in the end, unless the input has meddled with the counters: hits never exceed
+ * lookups.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -23,6 +24,7 @@ struct world {
 	struct quipu_vtd_tables *tables;
 	struct quipu_vtd_queue queue;
 	uint64_t ns;
+	bool meddled; /* with performance monitoring */
 };
 
 static uint64_t take(struct input *in, size_t n)
@@ -103,6 +105,7 @@ static void step(struct world *w, struct input *in)
 	case 1: {
 		uint32_t offset = (uint32_t)take(in, 2);
 
+		w->meddled |= offset >= 0x2f8 && (offset < 0x500 || offset >= 0x1000);
 		quipu_vtd_write(w->unit, offset, take(in, 1) & 1 ? 8 : 4, take(in, 8));
 		break;
 	}
@@ -133,6 +136,38 @@ static void step(struct world *w, struct input *in)
 		break;
 	default: w->ns += take(in, 4); quipu_vtd_advance(w->unit, w->ns);
 	}
+}
+
+/* Counter 2i counts lookups, 2i + 1 hits; of interrupts the hits are of two kinds. */
+static const struct {
+	unsigned group;
+	uint32_t lookup, hit;
+} pairs[] = {{3, 0x1, 0x2},   {2, 0x1, 0x2},   {2, 0x4, 0x8},
+	     {2, 0x10, 0x20}, {2, 0x40, 0x80}, {4, 0x1, 0x6}};
+#define NPAIRS (sizeof(pairs) / sizeof(pairs[0]))
+
+static void count(struct world *w, unsigned c, unsigned group, uint32_t events)
+{
+	quipu_vtd_write(w->unit, 0x1000 + 0x100 * c, 8, (uint64_t)events << 32 | group << 8);
+	quipu_vtd_write(w->unit, 0x400, 8, 0xf0 | (uint64_t)c << 16);
+	if (quipu_vtd_read(w->unit, 0x410, 8))
+		abort();
+}
+
+static void count_pairs(struct world *w)
+{
+	for (unsigned i = 0; i < NPAIRS; i++) {
+		count(w, 2 * i, pairs[i].group, pairs[i].lookup);
+		count(w, 2 * i + 1, pairs[i].group, pairs[i].hit);
+	}
+}
+
+static void check_pairs(struct world *w)
+{
+	for (uint32_t i = 0; i < NPAIRS; i++)
+		if (quipu_vtd_read(w->unit, 0x4000 + 0x400 * (2 * i + 1), 8) >
+		    quipu_vtd_read(w->unit, 0x4000 + 0x400 * 2 * i, 8))
+			abort();
 }
 
 static int open_world(struct world *w, uint64_t how)
@@ -169,6 +204,7 @@ static int open_world(struct world *w, uint64_t how)
 	quipu_vtd_queue_start(&w->queue, w->unit, w->memory, scalable);
 	quipu_vtd_enable(w->unit, quipu_vtd_tables_root(w->tables),
 			 scalable ? QUIPU_VTD_SCALABLE : QUIPU_VTD_LEGACY);
+	count_pairs(w);
 	return 0;
 }
 
@@ -178,9 +214,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
 	struct input in = {data, data + len};
 	struct world w = {0};
 
-	if (!open_world(&w, take(&in, 1)))
+	if (!open_world(&w, take(&in, 1))) {
 		while (in.at < in.end)
 			step(&w, &in);
+		if (!w.meddled)
+			check_pairs(&w);
+	}
 	quipu_vtd_free(w.unit);
 	quipu_vtd_tables_free(w.tables);
 	quipu_vtd_memory_free(w.memory);

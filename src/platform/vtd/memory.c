@@ -39,20 +39,28 @@ struct quipu_vtd_memory *quipu_vtd_memory_new(uint64_t limit, uint64_t alloc_fro
 	return m;
 }
 
+static void free_leaf(struct leaf *leaf)
+{
+	for (unsigned i = 0; i < 1 << LEAF_BITS; i++)
+		if (leaf->page[i])
+			free(leaf->page[i]);
+	free(leaf);
+}
+
+/* Nearly all places are empty: not one call for each. */
 static void free_mid(struct mid *mid)
 {
-	for (unsigned i = 0; mid && i < 1 << MID_BITS; i++) {
-		for (unsigned k = 0; mid->leaf[i] && k < 1 << LEAF_BITS; k++)
-			free(mid->leaf[i]->page[k]);
-		free(mid->leaf[i]);
-	}
+	for (unsigned i = 0; i < 1 << MID_BITS; i++)
+		if (mid->leaf[i])
+			free_leaf(mid->leaf[i]);
 	free(mid);
 }
 
 void quipu_vtd_memory_free(struct quipu_vtd_memory *m)
 {
 	for (unsigned i = 0; m && i < 1 << TOP_BITS; i++)
-		free_mid(m->mid[i]);
+		if (m->mid[i])
+			free_mid(m->mid[i]);
 	free(m);
 }
 
