@@ -98,6 +98,13 @@ enum quipu_named_signal {
 	QUIPU_SIGNAL_UNALIGNED,
 	QUIPU_SIGNAL_EXCEPTIONS,
 	QUIPU_SIGNAL_INTERRUPTS,
+	/* modelled: a core that runs ahead of its misses (src/model/ahead.h), sparc64 */
+	QUIPU_SIGNAL_LABELLED,	/* instructions; an interrupt of it tells what became of its own */
+	QUIPU_SIGNAL_YANKS,	/* speculation that was ended from outside */
+	QUIPU_SIGNAL_LIVELOCKS, /* a checkpoint that failed too often */
+	QUIPU_SIGNAL_L2_TRANSACTIONS, /* of the level-2 cache; an interrupt of it tells which */
+	QUIPU_SIGNAL_L2_TRANSACTION,  /* of the kinds alone: + enum quipu_transaction, 1 to 7 */
+	QUIPU_SIGNAL_L2_TRANSACTION_LAST = QUIPU_SIGNAL_L2_TRANSACTION + 7,
 	QUIPU_NAMED_SIGNALS
 };
 
@@ -216,6 +223,39 @@ enum quipu_insn_event {
 	QUIPU_INSN_RESOLVED = 1u << 8, /* the following are known */
 	QUIPU_INSN_TAKEN = 1u << 9,
 	QUIPU_INSN_MISPREDICTED = 1u << 10,
+	/* Of a core that runs ahead: */
+	QUIPU_INSN_PRIOR_MISS = 1u << 11,    /* its line was on its way already */
+	QUIPU_INSN_LOADS_FULL = 1u << 12,    /* it found the load buffer full, */
+	QUIPU_INSN_STORES_FULL = 1u << 13,   /* the store buffer */
+	QUIPU_INSN_STALLED = 1u << 14,	     /* the front end waited before it */
+	QUIPU_INSN_FROM_QUEUE = 1u << 15,    /* deferred, executed from the queue */
+	QUIPU_INSN_BYPASS = 1u << 16,	     /* a store in the buffer served it */
+	QUIPU_INSN_NO_BYPASS = 1u << 17,     /* ... has only a part of what it loads */
+	QUIPU_INSN_STORE_PENDING = 1u << 18, /* ... is of the same line */
+	QUIPU_INSN_FAILED = 1u << 19,	     /* in speculation that failed */
+};
+
+/* In what mode a core that runs ahead executed an instruction. */
+enum quipu_insn_mode {
+	QUIPU_MODE_NORMAL = 0,
+	QUIPU_MODE_OUT_OF_ORDER,
+	QUIPU_MODE_AHEAD,
+	QUIPU_MODE_DELAYED,
+	QUIPU_MODE_DEFERRED,
+	QUIPU_MODE_SCOUT,
+};
+
+/* What an instruction asked of the level-2 cache. */
+enum quipu_transaction {
+	QUIPU_TRANSACTION_NONE = 0,
+	QUIPU_TRANSACTION_FETCH,
+	QUIPU_TRANSACTION_LOAD,
+	QUIPU_TRANSACTION_FETCH_PREFETCH,
+	QUIPU_TRANSACTION_STORE_PREFETCH,
+	QUIPU_TRANSACTION_STORE,
+	QUIPU_TRANSACTION_ATOMIC,
+	QUIPU_TRANSACTION_FLUSH,
+	QUIPU_TRANSACTIONS
 };
 
 /* An instruction as the engine decoded it. @size 0: nothing is known of it, and all is 0. */
@@ -225,7 +265,11 @@ struct quipu_insn {
 	uint32_t events; /* enum quipu_insn_event */
 	uint8_t class;	 /* enum quipu_insn_class */
 	uint8_t size;	 /* bytes */
-	uint8_t pad[2];
+	/* Told by interrupts of QUIPU_SIGNAL_LABELLED and _L2_TRANSACTIONS only: */
+	uint8_t mode;	     /* enum quipu_insn_mode */
+	uint8_t transaction; /* enum quipu_transaction: what reached the deadline */
+	uint16_t latency;    /* cycles until its result, 0: not known */
+	uint8_t pad[6];
 };
 
 /* What the engine knows of the moment of an overflow. */

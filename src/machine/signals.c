@@ -95,6 +95,18 @@ static const char *const names[QUIPU_NAMED_SIGNALS] = {
 	[QUIPU_SIGNAL_UNALIGNED] = "unaligned",
 	[QUIPU_SIGNAL_EXCEPTIONS] = "exceptions",
 	[QUIPU_SIGNAL_INTERRUPTS] = "interrupts",
+	[QUIPU_SIGNAL_LABELLED] = "labelled-instructions",
+	[QUIPU_SIGNAL_YANKS] = "yanks",
+	[QUIPU_SIGNAL_LIVELOCKS] = "livelocks",
+	[QUIPU_SIGNAL_L2_TRANSACTIONS] = "l2-transactions",
+	[QUIPU_SIGNAL_L2_TRANSACTION] = "l2-no-transactions",
+	[QUIPU_SIGNAL_L2_TRANSACTION + QUIPU_TRANSACTION_FETCH] = "l2-fetches",
+	[QUIPU_SIGNAL_L2_TRANSACTION + QUIPU_TRANSACTION_LOAD] = "l2-loads",
+	[QUIPU_SIGNAL_L2_TRANSACTION + QUIPU_TRANSACTION_FETCH_PREFETCH] = "l2-fetch-prefetches",
+	[QUIPU_SIGNAL_L2_TRANSACTION + QUIPU_TRANSACTION_STORE_PREFETCH] = "l2-store-prefetches",
+	[QUIPU_SIGNAL_L2_TRANSACTION + QUIPU_TRANSACTION_STORE] = "l2-stores",
+	[QUIPU_SIGNAL_L2_TRANSACTION + QUIPU_TRANSACTION_ATOMIC] = "l2-atomics",
+	[QUIPU_SIGNAL_L2_TRANSACTION + QUIPU_TRANSACTION_FLUSH] = "l2-flushes",
 };
 
 const char *quipu_signal_name(quipu_signal signal, char *buf, size_t len)

@@ -62,6 +62,8 @@ bool quipu_model_counts(const struct quipu_model *m, quipu_signal signal)
 	case QUIPU_SIGNAL_STALL_FRONTEND:
 	case QUIPU_SIGNAL_STALL_BACKEND: return m->full;
 	}
+	if (signal >= QUIPU_SIGNAL_LABELLED && signal <= QUIPU_SIGNAL_L2_TRANSACTION_LAST)
+		return m->l1d.sets && m->l1i.sets && m->l2.sets && m->counters;
 	if (!m->l1d.sets || signal < QUIPU_SIGNAL_PORT_READ_LINES ||
 	    signal > QUIPU_SIGNAL_PAIR_LAST)
 		return false;

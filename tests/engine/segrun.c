@@ -66,6 +66,17 @@ static const struct {
 	{"direction-misses", QUIPU_SIGNAL_BRANCH_DIRECTION_MISSES},
 	{"target-misses", QUIPU_SIGNAL_BRANCH_TARGET_MISSES},
 	{"return-misses", QUIPU_SIGNAL_RETURN_MISSES},
+	{"labelled", QUIPU_SIGNAL_LABELLED},
+	{"yanks", QUIPU_SIGNAL_YANKS},
+	{"livelocks", QUIPU_SIGNAL_LIVELOCKS},
+	{"l2-transactions", QUIPU_SIGNAL_L2_TRANSACTIONS},
+	{"l2-fetches", QUIPU_SIGNAL_L2_TRANSACTION + QUIPU_TRANSACTION_FETCH},
+	{"l2-loads", QUIPU_SIGNAL_L2_TRANSACTION + QUIPU_TRANSACTION_LOAD},
+	{"l2-fetch-prefetches", QUIPU_SIGNAL_L2_TRANSACTION + QUIPU_TRANSACTION_FETCH_PREFETCH},
+	{"l2-store-prefetches", QUIPU_SIGNAL_L2_TRANSACTION + QUIPU_TRANSACTION_STORE_PREFETCH},
+	{"l2-stores", QUIPU_SIGNAL_L2_TRANSACTION + QUIPU_TRANSACTION_STORE},
+	{"l2-atomics", QUIPU_SIGNAL_L2_TRANSACTION + QUIPU_TRANSACTION_ATOMIC},
+	{"l2-flushes", QUIPU_SIGNAL_L2_TRANSACTION + QUIPU_TRANSACTION_FLUSH},
 	{"l1i-misses", QUIPU_SIGNAL_L1I_MISSES},
 	{"l1d-read-misses", QUIPU_SIGNAL_L1D_READ_MISSES},
 	{"l1d-write-misses", QUIPU_SIGNAL_L1D_WRITE_MISSES},
@@ -91,6 +102,7 @@ static const struct {
 	{"data", SEG_DATA},
 	{"fetch", SEG_BRANCH | SEG_FETCH},
 	{"predict", SEG_BRANCH | SEG_PREDICT},
+	{"label", SEG_BRANCH | SEG_PREDICT | SEG_DATA | SEG_FETCH | SEG_LABEL},
 };
 
 static void die(const char *what)
@@ -262,8 +274,9 @@ static void print_interrupt(unsigned slot, unsigned v, const struct seg_interrup
 	printf(" scalars");
 	for (unsigned k = 0; r->has_scalars && k < run.nscalars; k++)
 		printf(" %" PRIu64, scalars[k]);
-	printf(" insn %u %u %x %" PRIx64, r->insn.class, r->insn.size, r->insn.events,
-	       r->insn.next);
+	printf(" insn %u %u %x %" PRIx64 " mode %u transaction %u latency %u", r->insn.class,
+	       r->insn.size, r->insn.events, r->insn.next, r->insn.mode, r->insn.transaction,
+	       r->insn.latency);
 	printf(" chain");
 	for (unsigned i = 0; i < r->nr_chain; i++)
 		printf(" %" PRIx64, chain[i]);

@@ -219,6 +219,36 @@ def test_described():
               not bad and len(kinds) == len(KINDS[isa]), f"{kinds}\n" + "\n".join(bad[:8]))
 
 
+def test_labelled():
+    """What became of each instruction on a core that runs ahead (sparc64): every one is told once, misses are the models'."""
+    prog = guest("recurse", "sparc64")
+    if not prog:
+        return
+    kinds = ["l2-fetches", "l2-loads", "l2-fetch-prefetches", "l2-store-prefetches", "l2-stores", "l2-atomics", "l2-flushes"]
+    options = ["-f", "label", "-l", "stores"]
+    signals = ["labelled", "l2-transactions", *kinds, "l1d-read-misses", "l1i-misses", "l1d-write-misses"]
+    out = run("sparc64", options + [x for s in signals for x in ("-s", s)], prog, "12", "2")
+    total = rows(out, "total")[0]
+    values = dict(zip(signals, (int(x) for x in re.search(r" scalars((?: \d+)*)", total).group(1).split())))
+    check("every instruction that retires is labelled once", values["labelled"] == lanes(total)[0] ==
+          len(retired(prog, "sparc64", "12", "2")), total)
+    check("transactions of the second level are the misses of the first, and each store",
+          values["l2-transactions"] == sum(values[k] for k in kinds) and values["l2-loads"] == values["l1d-read-misses"] and
+          values["l2-fetches"] == values["l2-fetch-prefetches"] == values["l1i-misses"] and
+          values["l2-store-prefetches"] == values["l1d-write-misses"] and
+          values["l2-stores"] + values["l2-atomics"] == lanes(total)[2], values)
+    records = [run("sparc64", options + ["-s", "labelled", "-s", "l2-transactions", "-r", "-p", "8:53", "-p", bell], prog, "12", "2")
+               for bell in ("9:17", "9:17", "9:17:bell")]
+    check("two runs give the same labels", records[0] == records[1])
+    mine = [[int(re.search(r" scalars (\d+) (\d+)", line).group(n)) for line in rows(records[0], "int")
+             if int(line.split()[3], 16) >> n - 1 & 1] for n in (1, 2)]
+    check("one record for each period of either, at its very count",
+          mine == [list(range(53, values["labelled"] + 1, 53)), list(range(17, values["l2-transactions"] + 1, 17))],
+          f"{len(mine[0])} {len(mine[1])}")
+    addresses = [re.search(r" addr (\w+) .* insn (\d+) .* transaction (\d)", line).groups() for line in rows(records[0], "int")]
+    check("a load or a store says where it went", all(int(a, 16) for a, cls, t in addresses if int(cls) in (3, 4) and t == "0"))
+
+
 def names_of(prog, isa):
     text = subprocess.run([TOOLS[isa] + "nm", prog], stdout=subprocess.PIPE, text=True).stdout
     return sorted((int(p[0], 16), p[2]) for p in (line.split() for line in text.splitlines())
@@ -323,7 +353,7 @@ def test_self_modifying():
           5004 <= lanes(row)[0] <= 10100, row)
 
 
-for test in (test_counted, test_reference, test_taken, test_together, test_described, test_stack, test_accesses, test_exec,
+for test in (test_counted, test_reference, test_taken, test_together, test_described, test_labelled, test_stack, test_accesses, test_exec,
              test_self_modifying):
     test()
 print(f"1..{number}")

@@ -228,7 +228,8 @@ static void set_flow(struct block *b, const struct insn *cti, bool slot_inside)
 	b->target = b->fall;
 }
 
-static void fill(struct block *b, const struct rates *r, const struct insn *insn, unsigned n)
+static void fill(struct block *b, const struct rates *r, const struct insn *insn, unsigned n,
+		 bool labels)
 {
 	const struct insn *cti = &insn[n - 1];
 	uint16_t *offsets = (uint16_t *)(b + 1);
@@ -247,6 +248,8 @@ static void fill(struct block *b, const struct rates *r, const struct insn *insn
 		for (unsigned k = 0; k < r->nscalars; k++)
 			b->scalar[k] = (uint16_t)(b->scalar[k] +
 						  r->scalar[insn[i].class & (INSN_BYTES - 1)][k]);
+		if (labels)
+			((struct insn_label *)(classes + n))[i] = insn[i].label;
 	}
 }
 
@@ -260,10 +263,11 @@ const struct block *block_intern(struct block_store *s, const struct rates *r,
 		if (b->hash == hash && b->pc == insn[0].pc && b->n == n)
 			return b;
 	}
-	b = arena_alloc(s, sizeof(*b) + n * (sizeof(uint16_t) + 1));
+	b = arena_alloc(s, sizeof(*b) + n * (sizeof(uint16_t) + 1 +
+					     (s->labels ? sizeof(struct insn_label) : 0)));
 	if (!b)
 		return NULL;
-	fill(b, r, insn, n);
+	fill(b, r, insn, n, s->labels);
 	b->hash = hash;
 	b->next = s->bucket[hash & (s->nbuckets - 1)];
 	s->bucket[hash & (s->nbuckets - 1)] = b;
@@ -335,6 +339,11 @@ static void add_class(const struct rates *r, unsigned class, int64_t v[INDEXES])
 		v[k] += r->lane[class][k];
 	for (unsigned k = 0; k < r->nscalars; k++)
 		v[SEG_LANES + k] += r->scalar[class][k];
+}
+
+void step_add(const struct rates *r, const struct block *b, unsigned i, int64_t now[INDEXES])
+{
+	add_class(r, block_classes(b)[i], now);
 }
 
 static void add_again(const struct rates *r, unsigned again, int64_t v[INDEXES])

@@ -61,8 +61,16 @@ struct block {
 	struct block *next; /* in its hash chain */
 	uint64_t hash;
 	uint16_t scalar[SEG_SCALARS];
-	/* behind it: n offsets of instructions from pc, then n class bytes */
+	/* behind it: n offsets of instructions from pc, then n class bytes; with SEG_LABEL, n of
+	 * struct insn_label */
 };
+
+/* What the model of a core that runs ahead asks of an instruction (label.c). */
+struct insn_label {
+	struct ahead_operands operands;
+	uint8_t flush : 1, barrier : 1;
+};
+_Static_assert(_Alignof(struct insn_label) == 1, "it lies behind bytes");
 
 static inline const uint16_t *block_offsets(const struct block *b)
 {
@@ -72,6 +80,11 @@ static inline const uint16_t *block_offsets(const struct block *b)
 static inline const uint8_t *block_classes(const struct block *b)
 {
 	return (const uint8_t *)(block_offsets(b) + b->n);
+}
+
+static inline const struct insn_label *block_labels(const struct block *b)
+{
+	return (const struct insn_label *)(block_classes(b) + b->n);
 }
 
 /* block_restarts - may instruction @i trap and be begun again? block_accesses - does it access
@@ -115,6 +128,7 @@ struct insn {
 	uint8_t flow;
 	uint8_t again;
 	uint8_t delay;
+	struct insn_label label;
 	uint64_t target;
 };
 
@@ -128,6 +142,7 @@ struct block_store {
 	struct block **bucket;
 	unsigned nbuckets; /* power of two */
 	unsigned nblocks;
+	bool labels; /* blocks have struct insn_label */
 	struct chunk *chunks;
 };
 
@@ -170,6 +185,9 @@ void step_sum(const struct rates *, const struct step *, int64_t sum[INDEXES]);
 void step_walk(const struct rates *, const struct step *, int64_t now[INDEXES],
 	       const int64_t *nearest, void (*reached)(void *arg, uint64_t pc, bool of_prev),
 	       void *arg);
+
+/* step_add - add to @now what instruction @i of @b counts. */
+void step_add(const struct rates *, const struct block *b, unsigned i, int64_t now[INDEXES]);
 
 /* step_reached - has some value reached its @nearest? */
 bool step_reached(const struct rates *, const int64_t *now, const int64_t *nearest);

@@ -7,9 +7,12 @@
 #ifndef QUIPU_ENGINE_DECODE_H
 #define QUIPU_ENGINE_DECODE_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include <quipu/signal.h>
+
+#include "model/ahead.h"
 
 /*
  * How the last instruction of a block leaves it. The order is used: kinds from FLOW_CALL on concern
@@ -56,6 +59,8 @@ struct decoded {
 	uint8_t again;	 /* FLOW_REP: the accesses of each repetition */
 	uint8_t delay;	 /* enum delay */
 	uint64_t target; /* of a direct transfer */
+	struct ahead_operands operands; /* sparc64 */
+	bool flush, barrier;		/* sparc64: flush; membar, stbar */
 };
 
 /* What a system call number means to the engine. */

@@ -139,6 +139,81 @@ static void op_2(struct decoded *d, uint32_t w)
 	}
 }
 
+/* ---- operands ---- */
+
+#define R(w, high, low) AHEAD_R((uint8_t)bits_get(w, high, low))
+#define F(w, high, low) AHEAD_F((uint8_t)bits_get(w, high, low))
+#define ICC_OF(op3)	(((op3)&0x30) == 0x10) /* op = 2: addcc and its like set the codes */
+
+static bool reads_codes(unsigned op2)
+{
+	return op2 == 1 || op2 == 2 || op2 == 5 || op2 == 6;
+}
+
+/* Registers that hold data; a branch that tests a register does so by source[0]. */
+static void operands_0(struct ahead_operands *o, uint32_t w)
+{
+	unsigned op2 = (unsigned)bits_get(w, 24, 22);
+
+	if (op2 == 4)
+		o->dest = R(w, 29, 25);
+	else if (op2 == 3)
+		o->source[0] = R(w, 18, 14);
+	else if (reads_codes(op2))
+		o->source[0] = AHEAD_CC;
+}
+
+static void operands_2(struct ahead_operands *o, uint32_t w)
+{
+	unsigned op3 = (unsigned)bits_get(w, 24, 19);
+
+	if (op3 == 0x34 || op3 == 0x35 || op3 == 0x36 || op3 == 0x37) {
+		o->dest = op3 == 0x35 && (bits_get(w, 13, 5) & 0x50) == 0x50 ? (uint8_t)AHEAD_CC
+									     : F(w, 29, 25);
+		o->source[0] = F(w, 18, 14);
+		o->source[1] = F(w, 4, 0);
+		return;
+	}
+	o->source[0] = R(w, 18, 14);
+	o->source[1] = bits_get(w, 13, 13) ? 0 : R(w, 4, 0);
+	o->dest = R(w, 29, 25);
+	if (ICC_OF(op3))
+		o->dest = AHEAD_CC;
+	if (op3 == 0x2c || op3 == 0x2f)
+		o->source[2] = AHEAD_CC;
+	if (op3 == 0x3c || op3 == 0x3d || op3 == 0x39)
+		o->window = op3 == 0x3c ? AHEAD_SAVE : AHEAD_RESTORE;
+}
+
+static void operands_3(struct ahead_operands *o, uint32_t w, uint8_t class)
+{
+	bool floats = class == FLOAD || class == FSTORE;
+	uint8_t rd = floats ? F(w, 29, 25) : R(w, 29, 25);
+
+	o->source[0] = R(w, 18, 14);
+	o->source[1] = bits_get(w, 13, 13) ? 0 : R(w, 4, 0);
+	if (class == STORE || class == FSTORE)
+		o->source[2] = rd;
+	else
+		o->dest = rd;
+}
+
+static void operands(struct decoded *d, uint32_t w)
+{
+	unsigned op3 = (unsigned)bits_get(w, 24, 19);
+
+	switch (w >> 30) {
+	case 0: operands_0(&d->operands, w); break;
+	case 1: d->operands.dest = AHEAD_R(15); break;
+	case 2:
+		operands_2(&d->operands, w);
+		d->flush = op3 == 0x3b;
+		d->barrier = op3 == 0x28 && bits_get(w, 18, 14) == 15;
+		break;
+	default: operands_3(&d->operands, w, d->class);
+	}
+}
+
 void decode_sparc64(const uint8_t *bytes, unsigned len, uint64_t pc, struct decoded *d)
 {
 	uint32_t w;
@@ -157,4 +232,5 @@ void decode_sparc64(const uint8_t *bytes, unsigned len, uint64_t pc, struct deco
 	case 2: op_2(d, w); break;
 	default: d->class = memory[bits_get(w, 24, 19)];
 	}
+	operands(d, w);
 }

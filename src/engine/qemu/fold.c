@@ -148,10 +148,11 @@ static void after_bell(struct seg_vcpu *v, struct vcpu *p)
 struct event {
 	struct seg_vcpu *v;
 	struct vcpu *p;
-	int64_t now[INDEXES];	 /* values at the completion of the instruction */
-	uint64_t addr;		 /* what it accessed, 0: not known */
-	const struct step *step; /* where the instruction is; NULL: outside of blocks */
-	uint32_t events;	 /* what is known of it, enum quipu_insn_event */
+	int64_t now[INDEXES];		/* values at the completion of the instruction */
+	uint64_t addr;			/* what it accessed, 0: not known */
+	const struct step *step;	/* where the instruction is; NULL: outside of blocks */
+	uint32_t events;		/* what is known of it, enum quipu_insn_event */
+	const struct quipu_insn *known; /* all of it; NULL: as step and events say */
 };
 
 struct reached {
@@ -240,8 +241,8 @@ static void describe(const struct event *e, uint64_t pc, bool of_prev, struct qu
 	const struct block *b = !s ? NULL : of_prev ? s->prev : s->block;
 	int index = b ? block_index(b, pc) : -1;
 
-	*insn = (struct quipu_insn){.events = e->events};
-	if (index < 0)
+	*insn = e->known ? *e->known : (struct quipu_insn){.events = e->events};
+	if (e->known || index < 0)
 		return;
 	block_describe(b, (unsigned)index, insn);
 	if (e->p->pending && pc == e->p->pending->cti + 4)
@@ -387,6 +388,29 @@ static void serve_request(struct seg_vcpu *v, struct vcpu *p, uint64_t pc)
 	after_bell(v, p);
 }
 
+/* The block before is complete. */
+static void label(struct seg_vcpu *v, const struct step *s)
+{
+	int64_t now[INDEXES];
+
+	if (s) {
+		values_before(v, s, now);
+	} else {
+		for (unsigned i = 0; i < INDEXES; i++)
+			now[i] = value_now(v, i);
+	}
+	label_step(v, s, now);
+}
+
+void fold_labelled(struct seg_vcpu *v, const int64_t now[INDEXES], uint64_t pc, uint64_t addr,
+		   const struct quipu_insn *insn)
+{
+	struct event e = {.v = v, .p = vcpu_private(v), .addr = addr, .known = insn};
+
+	memcpy(e.now, now, sizeof(e.now));
+	serve(&e, pc, false);
+}
+
 void fold_step(struct seg_vcpu *v, const struct step *s)
 {
 	struct vcpu *p = vcpu_private(v);
@@ -395,6 +419,8 @@ void fold_step(struct seg_vcpu *v, const struct step *s)
 		begin(v, p, s);
 	else
 		publish(v);
+	if (engine.features & SEG_LABEL)
+		label(v, s);
 	if (due(v)) {
 		struct event e = {.v = v, .p = p, .step = s};
 
@@ -432,6 +458,8 @@ void fold_access(struct seg_vcpu *v, const struct block *t, unsigned index, uint
 void fold_publish(struct seg_vcpu *v)
 {
 	publish(v);
+	if (engine.features & SEG_LABEL)
+		label(v, NULL);
 	set_up(v);
 }
 
@@ -446,6 +474,8 @@ void fold_room(struct seg_vcpu *v, uint32_t size)
 void fold_ring(struct seg_vcpu *v, uint32_t reason, uint64_t arg, uint64_t pc)
 {
 	publish(v);
+	if (engine.features & SEG_LABEL)
+		label(v, NULL);
 	bell_ring(v, reason, arg, 0, pc);
 	after_bell(v, vcpu_private(v));
 	set_up(v);

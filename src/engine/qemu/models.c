@@ -131,6 +131,8 @@ void models_begin(struct seg_vcpu *v)
 	memset(s->seen, 0, sizeof(s->seen));
 	s->stamp = (s->stamp & bits_mask(48)) | (uint64_t)(vcpu_index(v) + 1) << 48;
 	s->stamp++;
+	if (engine.features & SEG_LABEL)
+		label_begin(v);
 }
 
 void models_forget(struct seg_vcpu *v)
@@ -211,7 +213,7 @@ static bool settle(struct seg_vcpu *v, struct models *s, unsigned lost)
 		v->scalar[k] += count - s->seen[moved[i].count];
 		reached |= (int64_t)v->scalar[k] >= v->nearest[SEG_LANES + k];
 	}
-	s->went = reached | lost ? went(&s->memory, s->seen) : 0;
+	s->went = reached | lost | (engine.features & SEG_LABEL) ? went(&s->memory, s->seen) : 0;
 	if (changed)
 		memcpy(s->seen, s->memory.count, sizeof(s->seen));
 	s->memory.changed = 0;
@@ -239,6 +241,7 @@ void models_fetch(struct seg_vcpu *v, const struct block *t)
 	struct models *s = vcpu_models(v);
 	uint64_t bytes = UINT64_C(1) << engine.fetch_shift, at = t->pc & -bytes;
 	uint32_t fetches = s->memory.fetches;
+	bool reached;
 
 	if (!s->ready || !t->n)
 		return;
@@ -247,7 +250,12 @@ void models_fetch(struct seg_vcpu *v, const struct block *t)
 	for (; at <= t->last; at += bytes) {
 		unsigned lost = model_fetch(&s->memory, at < t->pc ? t->pc : at);
 
-		if (s->memory.changed | lost && settle(v, s, lost))
+		if (!(s->memory.changed | lost))
+			continue;
+		reached = settle(v, s, lost);
+		if (engine.features & SEG_LABEL)
+			label_fetch(v, first_in(t, at), s->went);
+		if (reached)
 			fold_access(v, t, first_in(t, at), 0, s->went);
 	}
 	if (s->memory.fetches != fetches)
@@ -266,6 +274,7 @@ static __attribute__((noinline)) void access_missed(unsigned vcpu, uint32_t info
 	struct models *s = &engine_models[vcpu];
 	const struct block *t;
 	unsigned lost, size, store;
+	bool reached;
 
 	if (vcpu >= SEG_VCPUS || !s->ready)
 		return;
@@ -274,7 +283,12 @@ static __attribute__((noinline)) void access_missed(unsigned vcpu, uint32_t info
 	if (!s->memory.l3)
 		s->memory.l3 = level3(v);
 	lost = model_data(&s->memory, va, size, store);
-	if (!(s->memory.changed | lost) || !settle(v, s, lost))
+	if (!(s->memory.changed | lost))
+		return;
+	reached = settle(v, s, lost);
+	if (engine.features & SEG_LABEL)
+		label_miss(v, s->went);
+	if (!reached)
 		return;
 	t = (const struct block *)(uintptr_t)v->priv[HOT_PREV];
 	fold_access(v, t, (unsigned)(uintptr_t)udata, va, s->went);
@@ -319,12 +333,22 @@ ACCESSED(accessed_any, engine.model.l1d.shift, engine.model.dtlb.shift,
 	 engine_models[vcpu & (SEG_VCPUS - 1)].memory.line_mask,
 	 engine_models[vcpu & (SEG_VCPUS - 1)].memory.page_mask)
 
+static void accessed_label(unsigned vcpu, uint32_t info, uint64_t va, void *udata)
+{
+	if (vcpu < SEG_VCPUS)
+		label_access(&engine_pub[vcpu], (unsigned)(uintptr_t)udata, va,
+			     1u << qemu_plugin_mem_size_shift(info));
+	access_missed(vcpu, info, va, udata);
+}
+
 static qemu_plugin_vcpu_mem_cb access_callback(void)
 {
 	const struct quipu_model *m = &engine.model;
 	bool usual = m->l1d.shift == 6 && engine_models[0].memory.line_mask == 63 &&
 		     engine_models[0].memory.page_mask == 15;
 
+	if (engine.features & SEG_LABEL)
+		return accessed_label;
 	if (ask_qemu)
 		return access_missed;
 	if (usual && m->dtlb.shift == 12)

@@ -363,6 +363,8 @@ static unsigned replayed(const struct block *p, int index, const struct block *t
 /* Whether p's last transfer took place is seen when the handler has returned. */
 static void signal_arrives(struct seg_vcpu *v, struct vcpu *s, const struct block *p)
 {
+	if (engine.features & SEG_LABEL)
+		label_signal(v);
 	if (s->nsignals == SIGNAL_DEPTH) {
 		memmove(s->signals, s->signals + 1, sizeof(s->signals[0]) * (SIGNAL_DEPTH - 1));
 		s->nsignals--;
@@ -662,6 +664,7 @@ static uint64_t read_insn(struct insn *in, const struct qemu_plugin_insn *insn, 
 			    .flow = d.flow,
 			    .again = d.again,
 			    .delay = d.delay,
+			    .label = {d.operands, d.flush, d.barrier},
 			    .target = d.target};
 	return block_hash(hash, bytes, (unsigned)size);
 }
@@ -842,6 +845,7 @@ PLUGIN_EXPORT int qemu_plugin_install(qemu_plugin_id_t id, const qemu_info_t *in
 		return -1;
 	for (unsigned missed = 0; missed < MODEL_MISSES; missed++)
 		set_outcome(missed);
+	engine.store.labels = engine.features & SEG_LABEL;
 	engine.ordinary = ordinary_callback(engine.isa->traits & ISA_TRACK);
 	process_callbacks(id);
 	syscall_callbacks(id);

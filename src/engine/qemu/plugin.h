@@ -12,6 +12,7 @@
  *	exec.c     a program that becomes another one
  *	maps.c     what is mapped where
  *	models.c   caches, TLBs, predictor (models.h)
+ *	label.c    what became of each instruction, on a core that runs ahead
  */
 #ifndef QUIPU_ENGINE_PLUGIN_H
 #define QUIPU_ENGINE_PLUGIN_H
@@ -147,6 +148,26 @@ void fold_ring(struct seg_vcpu *, uint32_t reason, uint64_t arg, uint64_t pc);
 void fold_room(struct seg_vcpu *, uint32_t size);
 /* fold_zero - a vCPU begins: its counts are 0, its first block folds. */
 void fold_zero(struct seg_vcpu *);
+/*
+ * fold_labelled - instruction @pc, which was executed already, made a count of label.c reach its
+ * deadline. @now: all values at its completion.
+ */
+void fold_labelled(struct seg_vcpu *, const int64_t now[INDEXES], uint64_t pc, uint64_t addr,
+		   const struct quipu_insn *);
+
+/* label.c: with SEG_LABEL only */
+void label_begin(struct seg_vcpu *);
+/*
+ * label_step - the block before @s is complete, and its outcome is in @s (NULL: it is not known,
+ * and nothing follows at once). @now: the values at its end.
+ */
+void label_step(struct seg_vcpu *, const struct step *s, const int64_t now[INDEXES]);
+/* label_access, label_miss - instruction @index of the present block accesses memory; that missed.
+ */
+void label_access(struct seg_vcpu *, unsigned index, uint64_t va, unsigned size);
+void label_miss(struct seg_vcpu *, uint32_t events);
+void label_fetch(struct seg_vcpu *, unsigned index, uint32_t events);
+void label_signal(struct seg_vcpu *);
 void fold_values(const struct seg_vcpu *, uint64_t lane[SEG_LANES]);
 
 /* bell.c: the caller has published. */

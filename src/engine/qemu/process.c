@@ -174,6 +174,9 @@ int process_open(const char *seg)
 	engine.quantum = engine.head->quantum;
 	if (engine.quantum < 1 || engine.quantum > 32768)
 		engine.quantum = 4096;
+	if (engine.features & SEG_LABEL)
+		engine.quantum =
+			1; /* every block folds, and is labelled when the next one begins */
 	rates_init(&engine.rates, engine.head);
 	if (models_open())
 		return -1;

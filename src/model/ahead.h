@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * A core that runs ahead of its misses (Sun Rock), as a label on each instruction: what became of
+ * it, in which mode of speculation, and which transactions of the level-2 cache it made. Rock
+ * sheet section 10; Chaudhry et al., "Simultaneous Speculative Threading", ISCA 2009, for what a
+ * checkpoint, the deferred queue and a scout are. Pure.
+ *
+ * One pass in program order, nothing is executed twice, and nothing here changes a cache or a
+ * cycle: the labels are a model beside the models. Left out: the other strand of the core, and so
+ * any waiting for it.
+ */
+#ifndef QUIPU_MODEL_AHEAD_H
+#define QUIPU_MODEL_AHEAD_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <quipu/signal.h>
+
+#define AHEAD_REGISTERS 128u /* numbers of registers; 0 is none */
+#define AHEAD_SOURCES	3u
+#define AHEAD_FILLS	16u /* lines on their way: the load buffer */
+#define AHEAD_STORES	32u /* the store buffer */
+#define AHEAD_DEFERRED	64u /* the deferred queue */
+#define AHEAD_FAILURES	8u  /* of one checkpoint in a row, then it is not speculated on */
+
+/* What an instruction reads and writes, by register number; 0: nothing. */
+struct ahead_operands {
+	uint8_t dest;
+	uint8_t source[AHEAD_SOURCES];
+	uint8_t window; /* enum ahead_window: it moves the register window */
+};
+enum ahead_window { AHEAD_STAY = 0, AHEAD_SAVE, AHEAD_RESTORE };
+
+/* Numbers of SPARC's registers: r0 is none, r1 to r31, f0 to f62 by halves, the condition codes. */
+#define AHEAD_R(n) (n)
+#define AHEAD_F(n) (32u + (n))
+#define AHEAD_CC   100u
+
+/* One instruction as it was executed. */
+struct ahead_insn {
+	uint64_t pc, addr; /* addr: of its first access, 0: none */
+	uint64_t cycle;	   /* at its completion, without what a miss loses */
+	uint32_t events;   /* enum quipu_insn_event: its misses, and how its transfer ended */
+	uint32_t fetch;	   /* ... those of its own fetch */
+	uint8_t class;	   /* enum quipu_insn_class */
+	uint8_t bytes;	   /* of the access */
+	bool stalled;	   /* the front end waited before it */
+	bool flush;	   /* it takes a line out of the instruction caches */
+	bool barrier;	   /* it waits for all before it */
+	bool trap;	   /* it calls the system */
+	struct ahead_operands operands;
+};
+
+/* Cycles until a fill returns. */
+struct ahead_times {
+	uint32_t hit, l2, l3, memory, walk;
+};
+
+struct ahead_fill {
+	uint64_t line, ready;
+};
+
+struct ahead_store {
+	uint64_t addr, done;
+	uint8_t bytes;
+};
+
+enum ahead_state { AHEAD_NONE = 0, AHEAD_WAITING, AHEAD_CHECKPOINT, AHEAD_SCOUT };
+
+struct ahead {
+	struct ahead_times times;
+	uint8_t state;	  /* enum ahead_state */
+	bool failed;	  /* a deferred branch went the other way */
+	uint64_t until;	  /* the fill returns */
+	uint64_t pc;	  /* of the checkpoint */
+	unsigned waiting; /* in the deferred queue */
+	uint64_t missing[AHEAD_REGISTERS / 64];
+	uint64_t failed_pc; /* the checkpoint that failed last, */
+	unsigned failures;  /* and how often in a row */
+	struct ahead_fill fill[AHEAD_FILLS];
+	unsigned nfills;
+	struct ahead_store store[AHEAD_STORES];
+	unsigned nstores;
+	uint64_t drained; /* when the last store in the buffer is in the cache */
+};
+
+/* What came of it. */
+struct ahead_label {
+	uint32_t events; /* those of the instruction and what the core adds */
+	uint16_t latency;
+	uint8_t mode; /* enum quipu_insn_mode */
+	bool yanked;  /* speculation was ended from outside */
+	bool livelock;
+	/* Its transactions, in order, and how far each went. */
+	uint8_t ntransactions;
+	struct {
+		uint8_t kind; /* enum quipu_transaction */
+		uint32_t events;
+	} transaction[6];
+};
+
+void ahead_init(struct ahead *, const struct ahead_times *);
+/* ahead_step - the next instruction of the strand. */
+void ahead_step(struct ahead *, const struct ahead_insn *, struct ahead_label *);
+/* ahead_yank - an interrupt or signal takes the strand elsewhere. True: it was speculating. */
+bool ahead_yank(struct ahead *);
+
+#endif

@@ -1,0 +1,267 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* A core that runs ahead of its misses (src/model/ahead.h): Rock sheet section 10, row by row. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "model/ahead.h"
+
+static const struct ahead_times times = {.hit = 3, .l2 = 25, .l3 = 100, .memory = 250, .walk = 30};
+
+#define L2_HIT (QUIPU_INSN_L1_MISS)
+#define L3_HIT (QUIPU_INSN_L1_MISS | QUIPU_INSN_L2_MISS)
+#define DRAM   (L3_HIT | QUIPU_INSN_LL_MISS)
+
+struct core {
+	struct ahead ahead;
+	struct ahead_label label;
+	uint64_t pc, cycle;
+};
+
+static void begin(struct core *c)
+{
+	*c = (struct core){.pc = 0x1000};
+	ahead_init(&c->ahead, &times);
+}
+
+static const struct ahead_label *step(struct core *c, struct ahead_insn in)
+{
+	in.pc = in.pc ? in.pc : c->pc;
+	in.cycle = ++c->cycle;
+	c->pc += 4;
+	ahead_step(&c->ahead, &in, &c->label);
+	return &c->label;
+}
+
+static const struct ahead_label *alu(struct core *c, uint8_t dest, uint8_t source)
+{
+	return step(c, (struct ahead_insn){.class = QUIPU_INSN_ALU, .operands = {dest, {source}}});
+}
+
+static const struct ahead_label *load(struct core *c, uint8_t dest, uint64_t addr, uint32_t events)
+{
+	return step(c, (struct ahead_insn){.class = QUIPU_INSN_LOAD,
+					   .addr = addr,
+					   .bytes = 8,
+					   .events = events,
+					   .operands = {dest}});
+}
+
+static const struct ahead_label *store(struct core *c, uint64_t addr, uint8_t bytes)
+{
+	return step(c,
+		    (struct ahead_insn){.class = QUIPU_INSN_STORE, .addr = addr, .bytes = bytes});
+}
+
+static void wait(struct core *c, unsigned cycles)
+{
+	c->cycle += cycles;
+}
+
+static void test_normal(void **state)
+{
+	struct core c;
+
+	(void)state;
+	begin(&c);
+	for (unsigned i = 0; i < 100; i++)
+		assert_int_equal(alu(&c, 1, 2)->mode, QUIPU_MODE_NORMAL);
+	assert_int_equal(load(&c, 1, 0x2000, 0)->mode, QUIPU_MODE_NORMAL);
+	assert_int_equal(c.label.latency, 3);
+	assert_int_equal(alu(&c, 1, 1)->mode, QUIPU_MODE_NORMAL);
+}
+
+static void test_out_of_order(void **state)
+{
+	struct core c;
+
+	(void)state;
+	begin(&c);
+	assert_int_equal(load(&c, 9, 0x2000, L2_HIT)->mode, QUIPU_MODE_NORMAL);
+	assert_int_equal(c.label.latency, 25);
+	assert_int_equal(alu(&c, 1, 2)->mode, QUIPU_MODE_OUT_OF_ORDER);
+	assert_int_equal(alu(&c, 3, 9)->mode, QUIPU_MODE_DELAYED);
+	assert_int_equal(alu(&c, 4, 3)->mode, QUIPU_MODE_DELAYED); /* through a register */
+	assert_int_equal(alu(&c, 3, 2)->mode, QUIPU_MODE_OUT_OF_ORDER);
+	assert_int_equal(alu(&c, 5, 3)->mode, QUIPU_MODE_OUT_OF_ORDER);
+	wait(&c, 25);
+	assert_int_equal(alu(&c, 3, 9)->mode, QUIPU_MODE_NORMAL);
+}
+
+static void test_checkpoint(void **state)
+{
+	struct core c;
+
+	(void)state;
+	begin(&c);
+	load(&c, 9, 0x2000, DRAM);
+	assert_int_equal(c.label.latency, 250);
+	assert_int_equal(alu(&c, 1, 2)->mode, QUIPU_MODE_AHEAD);
+	assert_int_equal(alu(&c, 3, 9)->mode, QUIPU_MODE_DEFERRED);
+	assert_true(c.label.events & QUIPU_INSN_FROM_QUEUE);
+	/* The outs of the caller are the ins of the callee. */
+	step(&c, (struct ahead_insn){.operands = {.window = AHEAD_SAVE}});
+	assert_int_equal(alu(&c, 1, 9 + 16)->mode, QUIPU_MODE_DEFERRED);
+	assert_int_equal(alu(&c, 9, 9)->mode, QUIPU_MODE_AHEAD);
+	step(&c, (struct ahead_insn){.operands = {.window = AHEAD_RESTORE}});
+	assert_int_equal(alu(&c, 4, 9)->mode, QUIPU_MODE_DEFERRED);
+	wait(&c, 250);
+	assert_int_equal(alu(&c, 4, 9)->mode, QUIPU_MODE_NORMAL);
+	/* A walk of the page tables is far as well. */
+	load(&c, 9, 0x2000, QUIPU_INSN_TLB_MISS | QUIPU_INSN_STLB_MISS);
+	assert_int_equal(alu(&c, 1, 2)->mode, QUIPU_MODE_AHEAD);
+}
+
+static void test_scout(void **state)
+{
+	struct core c;
+
+	(void)state;
+	begin(&c);
+	load(&c, 9, 0x2000, DRAM);
+	for (unsigned i = 0; i <= AHEAD_DEFERRED; i++)
+		assert_int_equal(alu(&c, 3, 9)->mode, QUIPU_MODE_DEFERRED);
+	assert_int_equal(alu(&c, 1, 2)->mode, QUIPU_MODE_SCOUT); /* the queue is full */
+	wait(&c, 250);
+	load(&c, 9, 0x2000, DRAM);
+	step(&c, (struct ahead_insn){.class = QUIPU_INSN_FENCE, .barrier = true});
+	assert_int_equal(c.label.mode, QUIPU_MODE_SCOUT);
+	wait(&c, 250);
+	load(&c, 9, 0x2000, DRAM);
+	assert_int_equal(step(&c, (struct ahead_insn){.class = QUIPU_INSN_AMO})->mode,
+			 QUIPU_MODE_SCOUT);
+	wait(&c, 250);
+	assert_int_equal(alu(&c, 1, 2)->mode, QUIPU_MODE_NORMAL);
+}
+
+/* A deferred branch that went the other way: nothing that follows was right. */
+static bool fail_once(struct core *c)
+{
+	c->pc = 0x4000;
+	load(c, 9, 0x2000, DRAM);
+	step(c, (struct ahead_insn){
+			.class = QUIPU_INSN_BRANCH,
+			.events = QUIPU_INSN_RESOLVED | QUIPU_INSN_MISPREDICTED,
+			.operands = {0, {9}},
+		});
+	assert_int_equal(c->label.mode, QUIPU_MODE_DEFERRED);
+	assert_true(alu(c, 1, 2)->events & QUIPU_INSN_FAILED);
+	wait(c, 250);
+	return alu(c, 1, 2)->livelock;
+}
+
+static void test_failures(void **state)
+{
+	struct core c;
+
+	(void)state;
+	begin(&c);
+	for (unsigned i = 0; i < AHEAD_FAILURES - 1; i++)
+		assert_false(fail_once(&c));
+	assert_true(fail_once(&c));
+	/* That instruction is executed without speculation, once. */
+	c.pc = 0x4000;
+	load(&c, 9, 0x2000, DRAM);
+	assert_int_equal(alu(&c, 3, 9)->mode, QUIPU_MODE_NORMAL);
+	c.pc = 0x4000;
+	load(&c, 9, 0x2000, DRAM);
+	assert_int_equal(alu(&c, 3, 9)->mode, QUIPU_MODE_DEFERRED);
+}
+
+static void test_yank(void **state)
+{
+	struct core c;
+
+	(void)state;
+	begin(&c);
+	assert_false(
+		step(&c, (struct ahead_insn){.class = QUIPU_INSN_SYSTEM, .trap = true})->yanked);
+	load(&c, 9, 0x2000, L2_HIT);
+	assert_false(
+		step(&c, (struct ahead_insn){.class = QUIPU_INSN_SYSTEM, .trap = true})->yanked);
+	load(&c, 9, 0x2000, DRAM);
+	assert_true(
+		step(&c, (struct ahead_insn){.class = QUIPU_INSN_SYSTEM, .trap = true})->yanked);
+	assert_int_equal(alu(&c, 3, 9)->mode, QUIPU_MODE_NORMAL);
+	load(&c, 9, 0x2000, DRAM);
+	assert_true(ahead_yank(&c.ahead));
+	assert_false(ahead_yank(&c.ahead));
+}
+
+static void test_buffers(void **state)
+{
+	struct core c;
+
+	(void)state;
+	begin(&c);
+	store(&c, 0x3000, 8);
+	assert_true(load(&c, 1, 0x3000, 0)->events & QUIPU_INSN_BYPASS);
+	step(&c, (struct ahead_insn){.class = QUIPU_INSN_LOAD, .addr = 0x3004, .bytes = 8});
+	assert_true(c.label.events & QUIPU_INSN_NO_BYPASS);
+	assert_false(load(&c, 1, 0x3010, 0)->events & (QUIPU_INSN_BYPASS | QUIPU_INSN_NO_BYPASS));
+	assert_true(load(&c, 1, 0x3010, L2_HIT)->events & QUIPU_INSN_STORE_PENDING);
+	wait(&c, 100); /* it has drained */
+	assert_false(load(&c, 1, 0x3000, 0)->events & QUIPU_INSN_BYPASS);
+	/* A line that is on its way is no new miss. */
+	load(&c, 1, 0x5000, DRAM);
+	assert_true(load(&c, 2, 0x5008, 0)->events & QUIPU_INSN_PRIOR_MISS);
+	wait(&c, 250);
+	assert_false(load(&c, 2, 0x5008, 0)->events & QUIPU_INSN_PRIOR_MISS);
+	for (unsigned i = 0; i < AHEAD_FILLS; i++)
+		assert_false(load(&c, 1, 0x8000 + i * 64, DRAM)->events & QUIPU_INSN_LOADS_FULL);
+	assert_true(load(&c, 1, 0x9000, 0)->events & QUIPU_INSN_LOADS_FULL);
+	for (unsigned i = 0; i < 2 * AHEAD_STORES; i++)
+		store(&c, 0x3000, 8);
+	assert_true(c.label.events & QUIPU_INSN_STORES_FULL);
+}
+
+static bool made(const struct ahead_label *l, const uint8_t *kinds, unsigned n)
+{
+	bool same = l->ntransactions == n;
+
+	for (unsigned i = 0; same && i < n; i++)
+		same = l->transaction[i].kind == kinds[i];
+	return same;
+}
+
+#define MADE(label, ...)                                                                           \
+	assert_true(made(label, (const uint8_t[]){__VA_ARGS__},                                    \
+			 sizeof((const uint8_t[]){__VA_ARGS__})))
+
+static void test_transactions(void **state)
+{
+	struct core c;
+
+	(void)state;
+	begin(&c);
+	assert_int_equal(load(&c, 1, 0x2000, 0)->ntransactions, 0);
+	MADE(load(&c, 1, 0x2000, DRAM), QUIPU_TRANSACTION_LOAD);
+	assert_true(c.label.transaction[0].events & QUIPU_INSN_LL_MISS);
+	MADE(store(&c, 0x2000, 8), QUIPU_TRANSACTION_STORE);
+	MADE(step(&c,
+		  (struct ahead_insn){
+			  .class = QUIPU_INSN_STORE, .addr = 0x7000, .bytes = 8, .events = L3_HIT}),
+	     QUIPU_TRANSACTION_STORE_PREFETCH, QUIPU_TRANSACTION_STORE);
+	assert_int_equal(c.label.transaction[1].events, 0);
+	MADE(step(&c, (struct ahead_insn){.class = QUIPU_INSN_ALU, .fetch = L2_HIT}),
+	     QUIPU_TRANSACTION_FETCH, QUIPU_TRANSACTION_FETCH_PREFETCH);
+	assert_true(c.label.events & QUIPU_INSN_STALLED);
+	MADE(step(&c, (struct ahead_insn){.class = QUIPU_INSN_AMO}), QUIPU_TRANSACTION_ATOMIC);
+	MADE(step(&c, (struct ahead_insn){.class = QUIPU_INSN_FENCE, .flush = true}),
+	     QUIPU_TRANSACTION_FLUSH);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_normal),	   cmocka_unit_test(test_out_of_order),
+		cmocka_unit_test(test_checkpoint), cmocka_unit_test(test_scout),
+		cmocka_unit_test(test_failures),   cmocka_unit_test(test_yank),
+		cmocka_unit_test(test_buffers),	   cmocka_unit_test(test_transactions),
+	};
+
+	return cmocka_run_group_tests_name("ahead", tests, NULL, NULL);
+}
