@@ -265,8 +265,10 @@ int cmd_exec(int argc, char **argv)
 		place.namespace = !rc;
 		if (rc)
 			cli_error(
-				"no mount namespace here (%s): only clients that follow SYSFS_PATH see the machine's files",
-				strerror(-rc));
+				"no mount namespace here (%s): going on as with --no-ns, where only clients that follow "
+				"SYSFS_PATH, as perf does, see the machine's files",
+				rc == -EINVAL ? "/ is no mount point, as in a chroot"
+					      : strerror(-rc));
 	}
 	gate = gate_new();
 	if (!gate)

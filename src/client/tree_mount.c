@@ -14,6 +14,7 @@
 #include <string.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "client/tree_mount.h"
@@ -48,20 +49,49 @@ static int map_root(uid_t uid, gid_t gid)
 	return rc ? rc : write_text("/proc/self/gid_map", line);
 }
 
-int tree_unshare(bool *user)
+static int enter(bool user)
 {
 	uid_t uid = geteuid();
 	gid_t gid = getegid();
 	int rc;
 
-	*user = uid != 0;
-	if (unshare(CLONE_NEWNS | (*user ? CLONE_NEWUSER : 0)))
+	if (unshare(CLONE_NEWNS | (user ? CLONE_NEWUSER : 0)))
 		return -errno;
-	rc = *user ? map_root(uid, gid) : 0;
+	rc = user ? map_root(uid, gid) : 0;
 	if (rc)
 		return rc;
 	/* What the host mounts later is seen here, what is mounted here is not seen there. */
 	return mount("none", "/", NULL, MS_REC | MS_SLAVE, NULL) ? -errno : 0;
+}
+
+/*
+ * There is no way back from half of it: a user without a name, or (in a chroot, whose / is no mount
+ * point) files that have lost their paths. So a child goes first.
+ */
+static int try_enter(bool user)
+{
+	pid_t pid = fork();
+	int status;
+
+	if (pid < 0)
+		return -errno;
+	if (!pid)
+		_exit(-enter(user));
+	while (waitpid(pid, &status, 0) < 0)
+		if (errno != EINTR)
+			return -errno;
+	return WIFEXITED(status) ? -WEXITSTATUS(status) : -EIO;
+}
+
+int tree_unshare(bool *user)
+{
+	bool new_user = geteuid() != 0;
+	int rc = try_enter(new_user);
+
+	if (!rc)
+		rc = enter(new_user);
+	*user = !rc && new_user;
+	return rc;
 }
 
 /* ---- files ---- */

@@ -11,7 +11,7 @@
 
 /*
  * tree_unshare - a mount namespace of our own, in a user namespace when we are not root (*user).
- * Call it before any thread exists. 0, -errno.
+ * Call it before any thread exists. 0, or -errno, and then nothing has changed.
  */
 int tree_unshare(bool *user);
 /*

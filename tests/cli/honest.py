@@ -203,6 +203,33 @@ def full_disk(work):
     equal(result.out.split(), ["fill"], "files left")
 
 
+CHROOT = """
+root=$PWD/root; mkdir "$root"
+for folder in /usr /bin /lib /lib64 /etc /proc /dev /sys "$@"; do
+	test -e "$folder" || continue
+	mkdir -p "$root$folder" && mount --rbind "$folder" "$root$folder" || exit 99
+done
+mkdir -p "$root/tmp"
+exec chroot "$root" env TMPDIR=/tmp "$QUIPU" exec -m riscv -- perf stat -x, -e instructions "$QUIPU_GUEST_DIR/recurse.riscv64" 10
+"""
+
+
+@test("in a chroot, whose / is no mount point, exec goes on without a namespace and says so in one line")
+def chroot(work):
+    need("unshare")
+    need("perf")
+    folders = sorted({os.environ["QUIPU_BUILD"], os.environ["QUIPU_SOURCE"], SYSROOT})
+    result = work.run("unshare", "-rm", "sh", "-c", CHROOT, "sh", *folders)
+    if result.status == 99 or "unshare" in result.err:
+        raise Skip("this host lets nobody mount in a namespace: " + result.err[:200])
+    equal(result.status, 0, f"status\n{result}\n")
+    lines = result.err.splitlines()
+    equal(sum("no mount namespace here" in line for line in lines), 1, f"the line\n{result}\n")
+    count = [line for line in lines if ",instructions" in line]
+    want = work.quipu("exec", "-m", "riscv", "--", "perf", "stat", "-x,", "-e", "instructions", guest("recurse"), "10", status=0)
+    holds(count and int(count[0].split(",")[0]) > 10000, f"count\n{result}\n{want}")
+
+
 @test("what cannot be printed is one line")
 def full_output(work):
     work.record("-e", "instructions", "-c", "1000", "--", guest("recurse"))
