@@ -73,6 +73,7 @@ struct quipu_pmu_event {
 struct quipu_pmu_file {
 	const char *path;
 	const char *text;
+	bool bare; /* as it is: no newline behind it */
 };
 
 /* The driver's part of an event (struct hw_perf_event). */
@@ -100,6 +101,9 @@ struct quipu_pmu {
 	/* sysfs; NULL-terminated tables (last .name or .path is NULL), each may be NULL */
 	const struct quipu_pmu_format *formats;
 	const struct quipu_pmu_event *events;
+	/* Further names for `quipu list` and -e that have no file in Linux's sysfs: perf has them
+	 * in tables of its own, built for the processor. */
+	const struct quipu_pmu_event *more;
 	const struct quipu_pmu_file *files;
 	const char *cpumask; /* "0,4"; NULL: no such file (core PMU) */
 

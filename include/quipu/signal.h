@@ -86,6 +86,7 @@ enum quipu_named_signal {
 	QUIPU_SIGNAL_DTLB_MISSES, /* of the first level, reads and writes */
 	QUIPU_SIGNAL_DATA_WALKS,  /* translations of data that no TLB has, */
 	QUIPU_SIGNAL_FETCH_WALKS, /* and of instructions */
+	QUIPU_SIGNAL_WALKS,	  /* both */
 	/* lines of memory by the port that their address lies behind (quipu_model.ports) */
 	QUIPU_SIGNAL_PORT_READ_LINES, /* of port 0; port p: p more */
 	QUIPU_SIGNAL_PORT_WRITE_LINES = QUIPU_SIGNAL_PORT_READ_LINES + 8,

@@ -16,6 +16,7 @@ struct quipu_tree_file {
 	char *path;
 	char *text; /* for a link: its target */
 	int link;   /* 1: a symbolic link */
+	int own;    /* 1: for quipu's own commands; no file of Linux, and not shown to clients */
 };
 
 struct quipu_tree {

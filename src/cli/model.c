@@ -160,9 +160,10 @@ static int add_generic(const struct model *model, struct model_events *list, enu
 	return 0;
 }
 
-static int add_pmu(struct model_events *list, const struct quipu_pmu *pmu)
+static int add_names(struct model_events *list, const struct quipu_pmu *pmu,
+		     const struct quipu_pmu_event *p)
 {
-	for (const struct quipu_pmu_event *p = pmu->events; p && p->name; p++) {
+	for (; p && p->name; p++) {
 		struct model_event *e = append(list, EVENT_PMU);
 
 		if (!e || asprintf(&e->name, "%s/%s/", pmu->name, p->name) < 0)
@@ -179,6 +180,13 @@ static int add_pmu(struct model_events *list, const struct quipu_pmu *pmu)
 			return -ENOMEM;
 	}
 	return 0;
+}
+
+static int add_pmu(struct model_events *list, const struct quipu_pmu *pmu)
+{
+	int err = add_names(list, pmu, pmu->events);
+
+	return err ? err : add_names(list, pmu, pmu->more);
 }
 
 /* "cpu/event=...,firmware=.../": the terms of format/, to be filled in. */

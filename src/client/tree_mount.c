@@ -131,7 +131,7 @@ static int write_file(const struct quipu_tree_file *f, const char *root)
 int tree_write(const struct quipu_tree *t, const char *root, char *why, size_t why_len)
 {
 	for (size_t i = 0; i < t->n; i++) {
-		int rc = write_file(&t->files[i], root);
+		int rc = t->files[i].own ? 0 : write_file(&t->files[i], root);
 
 		if (rc) {
 			snprintf(why, why_len, "cannot write %s below %s: %s", t->files[i].path,

@@ -66,6 +66,7 @@ static const char *const names[QUIPU_NAMED_SIGNALS] = {
 	[QUIPU_SIGNAL_DTLB_MISSES] = "dtlb-misses",
 	[QUIPU_SIGNAL_DATA_WALKS] = "data-walks",
 	[QUIPU_SIGNAL_FETCH_WALKS] = "fetch-walks",
+	[QUIPU_SIGNAL_WALKS] = "walks",
 	[QUIPU_SIGNAL_PORT_READ_LINES] = "port0-read-lines",
 	[QUIPU_SIGNAL_PORT_READ_LINES + 1] = "port1-read-lines",
 	[QUIPU_SIGNAL_PORT_READ_LINES + 2] = "port2-read-lines",

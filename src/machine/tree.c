@@ -143,9 +143,10 @@ char *tree_mask(const bool *set, unsigned n)
 }
 
 static void put_events(struct tree_builder *b, const struct tree_dir *pmu,
-		       const struct quipu_pmu_event *e)
+		       const struct quipu_pmu_event *e, bool own)
 {
 	struct tree_dir dir = tree_dir("%s/events", pmu->path);
+	size_t first = b->tree->n;
 
 	for (; e && e->name; e++) {
 		char name[256];
@@ -159,6 +160,8 @@ static void put_events(struct tree_builder *b, const struct tree_dir *pmu,
 		    *e->unit) /* an empty file makes perf read in front of its buffer (B2) */
 			tree_put(b, &dir, name, "%s", e->unit);
 	}
+	for (size_t i = first; i < b->tree->n; i++)
+		b->tree->files[i].own = own;
 }
 
 static void put_pmu(struct tree_builder *b, const struct quipu_core_config *config,
@@ -179,11 +182,15 @@ static void put_pmu(struct tree_builder *b, const struct quipu_core_config *conf
 		tree_put(b, &dir, "cpumask", "%s", pmu->cpumask);
 	for (const struct quipu_pmu_format *f = pmu->formats; f && f->name; f++)
 		tree_put(b, &formats, f->name, "%s", f->spec);
-	put_events(b, &dir, pmu->events);
+	put_events(b, &dir, pmu->events, false);
+	put_events(b, &dir, pmu->more, true);
 	for (const struct quipu_pmu_file *f = pmu->files; f && f->path; f++) {
 		bool whole = f->path[0] == '/';
 
-		tree_put(b, whole ? &root : &dir, f->path + whole, "%s", f->text);
+		if (f->bare)
+			tree_take(b, &dir, f->path, strdup(f->text), false);
+		else
+			tree_put(b, whole ? &root : &dir, f->path + whole, "%s", f->text);
 	}
 }
 

@@ -36,6 +36,7 @@ static const quipu_signal signals[MODEL_COUNTS] = {
 	[MODEL_DTLB_MISSES] = QUIPU_SIGNAL_DTLB_MISSES,
 	[MODEL_DATA_WALKS] = QUIPU_SIGNAL_DATA_WALKS,
 	[MODEL_FETCH_WALKS] = QUIPU_SIGNAL_FETCH_WALKS,
+	[MODEL_WALKS] = QUIPU_SIGNAL_WALKS,
 	[MODEL_STALL_FRONTEND] = QUIPU_SIGNAL_STALL_FRONTEND,
 	[MODEL_STALL_BACKEND] = QUIPU_SIGNAL_STALL_BACKEND,
 };
@@ -217,6 +218,7 @@ static unsigned translate(struct model_memory *m, struct model_cache *tlb, uint6
 		count(m, MODEL_STLB_MISSES);
 	}
 	count(m, t.walked);
+	count(m, MODEL_WALKS);
 	return g->walk;
 }
 

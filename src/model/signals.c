@@ -51,6 +51,7 @@ bool quipu_model_counts(const struct quipu_model *m, quipu_signal signal)
 	case QUIPU_SIGNAL_FETCH_WALKS:
 	case QUIPU_SIGNAL_ITLB_ACCESSES:
 	case QUIPU_SIGNAL_ITLB_MISSES: return m->itlb.sets;
+	case QUIPU_SIGNAL_WALKS: return m->itlb.sets && m->dtlb.sets;
 	case QUIPU_SIGNAL_DTLB_MISSES:
 	case QUIPU_SIGNAL_DATA_WALKS:
 	case QUIPU_SIGNAL_DTLB_READS:

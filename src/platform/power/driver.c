@@ -43,8 +43,8 @@ struct power_driver {
 	unsigned ncpus;
 	struct driver_cpu *cpus;
 	uint32_t pvr;
-	bool zero; /* unknown events open */
-	struct quipu_pmu_event *list;
+	bool zero;			      /* unknown events open */
+	struct quipu_pmu_event *list, *names; /* files of sysfs; names of the processor's manual */
 	void (*trace)(void *arg, const char *line);
 	void *trace_arg;
 };
@@ -180,6 +180,26 @@ static int check_group(struct power_driver *d, struct quipu_event *e, uint64_t *
 	return 0;
 }
 
+static bool has(const struct power_driver *d, quipu_signal s)
+{
+	return s == QUIPU_SIGNAL_NONE || d->signals->ops->has(d->signals, s);
+}
+
+static bool counted(const struct power_driver *d, const struct power_event *x)
+{
+	return has(d, x->signal) && has(d, x->minus);
+}
+
+static bool want(const struct power_driver *d, quipu_signal s)
+{
+	return !d->signals->ops->want || !d->signals->ops->want(d->signals, s);
+}
+
+static bool needs_full(const struct power_event *x)
+{
+	return x->signal == QUIPU_SIGNAL_STALL_FRONTEND || x->signal == QUIPU_SIGNAL_STALL_BACKEND;
+}
+
 /* Is there a model behind the code? */
 static int check_model(struct power_driver *d, uint64_t code)
 {
@@ -197,9 +217,15 @@ static int check_model(struct power_driver *d, uint64_t code)
 				  code);
 		return -EOPNOTSUPP;
 	}
-	if (x->signal != QUIPU_SIGNAL_NONE && !d->signals->ops->has(d->signals, x->signal)) {
-		quipu_core_reason(d->core, "%s needs a model that does not run here", x->name);
+	if (!counted(d, x)) {
+		quipu_core_reason(d->core, "%s needs a model that does not run here%s", x->name,
+				  needs_full(x) ? ": --timing full" : "");
 		return -ENOENT;
+	}
+	/* An event of one signal is told to the engine by whoever opens it. */
+	if (x->minus != QUIPU_SIGNAL_NONE && (!want(d, x->signal) || !want(d, x->minus))) {
+		quipu_core_reason(d->core, "the engine has no counter left for %s", x->name);
+		return -EOPNOTSUPP;
 	}
 	return 0;
 }
@@ -485,7 +511,7 @@ static quipu_signal power_signal(const struct quipu_event *e, bool *filtered)
 		return eligible == 5   ? QUIPU_SIGNAL_LOADS
 		       : eligible == 7 ? QUIPU_SIGNAL_STORES
 				       : x->signal;
-	return x ? x->signal : QUIPU_SIGNAL_NONE;
+	return x && x->minus == QUIPU_SIGNAL_NONE ? x->signal : QUIPU_SIGNAL_NONE;
 }
 
 /* ---- the interrupt ---- */
@@ -566,42 +592,69 @@ static const struct quipu_pmu_format formats[] = {
 	{NULL, NULL},
 };
 
-static const struct quipu_pmu_file files[] = {{"caps/pmu_name", "POWER9"}, {NULL, NULL}};
+static const struct quipu_pmu_file files[] = {{"caps/pmu_name", "POWER9", true}, {NULL}};
 
 static const char *availability(const struct power_driver *d, const struct power_event *x)
 {
 	if (!x)
 		return "not modelled";
-	if (x->signal != QUIPU_SIGNAL_NONE && !d->signals->ops->has(d->signals, x->signal))
-		return "needs a model that does not run here";
-	return NULL;
+	if (counted(d, x))
+		return NULL;
+	return needs_full(x) ? "counted with --timing full only"
+			     : "needs a model that does not run here";
 }
 
+static int list_event(struct quipu_pmu_event *to, const struct power_driver *d, const char *name,
+		      uint64_t code, const struct power_event *x)
+{
+	char *terms;
+
+	if (asprintf(&terms, "event=0x%02" PRIx64, code) < 0)
+		return -ENOMEM;
+	*to = (struct quipu_pmu_event){
+		.name = name,
+		.terms = terms,
+		.desc = x ? x->desc : NULL,
+		.signal = x ? x->signal : QUIPU_SIGNAL_NONE,
+		.exactness = x ? x->exactness : QUIPU_MODELLED,
+		.unavailable = availability(d, x),
+	};
+	return 0;
+}
+
+/* Linux shows the 24 files; the PM_ names are those of perf's own tables for this processor, which
+ * only a perf built for it has. */
 static int make_list(struct power_driver *d)
 {
-	unsigned n = 0;
+	unsigned n = 0, m = 0;
+	int err = 0;
 
 	while (power_files[n].name)
 		n++;
+	while (power_events[m].name)
+		m++;
 	d->list = calloc(n + 1, sizeof(*d->list));
-	if (!d->list)
+	d->names = calloc(m + 1, sizeof(*d->names));
+	if (!d->list || !d->names)
 		return -ENOMEM;
-	for (unsigned i = 0; i < n; i++) {
-		const struct power_event *x = power_event_by_code(power_files[i].code);
-		char *terms;
-
-		if (asprintf(&terms, "event=0x%02" PRIx64, power_files[i].code) < 0)
-			return -ENOMEM;
-		d->list[i] = (struct quipu_pmu_event){
-			.name = power_files[i].name,
-			.terms = terms,
-			.desc = x ? x->desc : NULL,
-			.signal = x ? x->signal : QUIPU_SIGNAL_NONE,
-			.exactness = x ? quipu_signal_exactness(x->signal) : QUIPU_MODELLED,
-			.unavailable = availability(d, x),
-		};
+	for (unsigned i = 0; !err && i < n; i++)
+		err = list_event(&d->list[i], d, power_files[i].name, power_files[i].code,
+				 power_event_by_code(power_files[i].code));
+	m = 0;
+	for (const struct power_event *x = power_events; !err && x->name; x++) {
+		/* An event that several counters have is named once, by its first code. */
+		if (x != power_events && !strcmp(x[-1].name, x->name))
+			continue;
+		err = list_event(&d->names[m++], d, x->name, x->code, x);
 	}
-	return 0;
+	return err;
+}
+
+static void free_list(struct quipu_pmu_event *list)
+{
+	for (unsigned i = 0; list && list[i].name; i++)
+		free((char *)list[i].terms);
+	free(list);
 }
 
 static void describe_pmu(struct power_driver *d)
@@ -614,6 +667,7 @@ static void describe_pmu(struct power_driver *d)
 		.driver = d,
 		.formats = formats,
 		.events = d->list,
+		.more = d->names,
 		.files = files,
 		.event_init = power_init,
 		.add = power_add,
@@ -669,9 +723,8 @@ void power_driver_free(struct power_driver *d)
 {
 	if (!d)
 		return;
-	for (unsigned i = 0; d->list && power_files[i].name; i++)
-		free((char *)d->list[i].terms);
-	free(d->list);
+	free_list(d->list);
+	free_list(d->names);
 	free(d->cpus);
 	free(d);
 }

@@ -4,8 +4,9 @@
  * arch/powerpc/perf/power9-pmu.c and power9-events-list.h.
  *
  * Loads and stores count what completed; on silicon the same events see some that were speculated.
- * Events that would need data and instruction misses told apart behind level 1, or several signals
- * at once, are not in the table and so are refused rather than counted wrongly.
+ * Not in the table, and so refused rather than counted wrongly: events of several signals at once
+ * (PURR, shares of a stall), of states that no model here has (transactions, failed stores
+ * conditional, thresholds), and dispatches of L2 and L3.
  */
 #include "platform/power/events.h"
 
@@ -16,26 +17,38 @@
 
 #define OF(class) QUIPU_CLASS_BIT(QUIPU_INSN_##class)
 #define S(name)	  QUIPU_SIGNAL_##name
+/* exact: architectural; MODEL: by a declared model, or by how this machine completes; ZERO: never
+ */
 #define ROW(name, code, signal, desc)                                                              \
 	{                                                                                          \
-		name, 0x##code, signal, false, desc                                                \
+		name, 0x##code, signal, QUIPU_SIGNAL_NONE, QUIPU_EXACT, desc                       \
+	}
+#define MODEL(name, code, signal, desc)                                                            \
+	{                                                                                          \
+		name, 0x##code, signal, QUIPU_SIGNAL_NONE, QUIPU_MODELLED, desc                    \
+	}
+#define LESS(name, code, signal, minus, desc)                                                      \
+	{                                                                                          \
+		name, 0x##code, signal, minus, QUIPU_MODELLED, desc                                \
 	}
 #define ZERO(name, code, desc)                                                                     \
 	{                                                                                          \
-		name, 0x##code, QUIPU_SIGNAL_NONE, true, desc                                      \
+		name, 0x##code, QUIPU_SIGNAL_NONE, QUIPU_SIGNAL_NONE, QUIPU_EXACT, desc            \
 	}
 
 const struct power_event power_events[] = {
 	ROW("PM_INST_CMPL", 2, S(INSTRUCTIONS), "instructions completed"),
 	ROW("PM_RUN_INST_CMPL", 500fa, S(INSTRUCTIONS), "instructions completed while a task runs"),
 	ROW("PM_RUN_INST_CMPL", 400fa, S(INSTRUCTIONS), "instructions completed while a task runs"),
-	ROW("PM_CYC", 1e, S(CYCLES), "cycles"),
-	ROW("PM_RUN_CYC", 600f4, S(CYCLES), "cycles while a task runs"),
-	ROW("PM_RUN_CYC", 200f4, S(CYCLES), "cycles while a task runs"),
-	ROW("PM_INST_DISP", 200f2, S(INSTRUCTIONS),
-	    "instructions dispatched: nothing is speculated here"),
-	ROW("PM_INST_DISP", 300f2, S(INSTRUCTIONS),
-	    "instructions dispatched: nothing is speculated here"),
+	MODEL("PM_CYC", 1e, S(CYCLES), "cycles"),
+	MODEL("PM_RUN_CYC", 600f4, S(CYCLES), "cycles while a task runs"),
+	MODEL("PM_RUN_CYC", 200f4, S(CYCLES), "cycles while a task runs"),
+	MODEL("PM_INST_DISP", 200f2, S(INSTRUCTIONS),
+	      "instructions dispatched: nothing is speculated here"),
+	MODEL("PM_INST_DISP", 300f2, S(INSTRUCTIONS),
+	      "instructions dispatched: nothing is speculated here"),
+	MODEL("PM_1PLUS_PPC_CMPL", 100f2, S(INSTRUCTIONS),
+	      "cycles with a completion: one instruction completes in a cycle here"),
 	ROW("PM_BR_CMPL", 4d05e, S(BRANCHES), "branches completed"),
 	ROW("PM_BR_TAKEN_CMPL", 200fa, S(BRANCHES_TAKEN), "taken branches"),
 	ROW("PM_BR_UNCOND", 40a0, QUIPU_SIGNAL_OF(OF(JUMP) | OF(CALL)),
@@ -43,32 +56,60 @@ const struct power_event power_events[] = {
 	ROW("PM_BR_PRED_CCACHE", 40a4, QUIPU_SIGNAL_OF(OF(IJUMP) | OF(ICALL)),
 	    "branches to the count register"),
 	ROW("PM_BR_PRED_LSTACK", 40a8, S(RETURNS), "returns"),
-	ROW("PM_BR_MPRED_CMPL", 400f6, S(BRANCH_MISSES), "mispredicted branches"),
-	ROW("PM_FLUSH_MPRED", 50a4, S(BRANCH_MISSES), "flushes by mispredicted branches"),
-	ROW("PM_BR_MPRED_LSTACK", 48ac, S(RETURN_MISSES), "mispredicted returns"),
+	MODEL("PM_BR_MPRED_CMPL", 400f6, S(BRANCH_MISSES), "mispredicted branches"),
+	MODEL("PM_FLUSH_MPRED", 50a4, S(BRANCH_MISSES), "flushes by mispredicted branches"),
+	MODEL("PM_BR_MPRED_LSTACK", 48ac, S(RETURN_MISSES), "mispredicted returns"),
+	LESS("PM_BR_MPRED_CCACHE", 40ac, S(BRANCH_TARGET_MISSES), S(RETURN_MISSES),
+	     "mispredicted branches to the count register"),
 	ROW("PM_LD_CMPL", 4003e, S(LOADS), "loads completed"),
 	ROW("PM_LD_REF_L1", 100fc, S(LOADS),
 	    "loads that looked into L1 (not last-level references)"),
 	ROW("PM_ST_CMPL", 200f0, S(STORES), "stores completed"),
 	ROW("PM_ST_FIN", 20016, S(STORES), "stores finished"),
-	ROW("PM_LD_MISS_L1_FIN", 2c04e, S(L1D_READ_MISSES), "loads that missed L1"),
-	ROW("PM_LD_MISS_L1", 3e054, S(L1D_READ_MISSES), "loads that missed L1"),
-	ROW("PM_LD_MISS_L1", 400f0, S(L1D_READ_MISSES), "loads that missed L1"),
-	ROW("PM_ST_MISS_L1", 300f0, S(L1D_WRITE_MISSES), "stores that missed L1"),
-	ROW("PM_L1_DCACHE_RELOAD_VALID", 300f6, S(L1D_READ_MISSES),
-	    "lines brought into L1 for loads"),
-	ROW("PM_L1_ICACHE_MISS", 200fd, S(L1I_MISSES), "instruction fetches that missed L1"),
-	ROW("PM_L1_DEMAND_WRITE", 408c, S(L1I_MISSES), "lines brought into the instruction cache"),
-	ROW("PM_ITLB_MISS", 400fc, S(ITLB_MISSES), "instruction translation misses"),
-	ROW("PM_CMPLU_STALL", 1e054, S(STALL_BACKEND), "cycles stalled with work in flight"),
-	ROW("PM_ICT_NOSLOT_CYC", 100f8, S(STALL_FRONTEND),
-	    "cycles with nothing to complete: mispredictions, fetch misses"),
-	ROW("PM_HV_CYC", 2000a, S(CYCLES), "cycles with MSR[HV] set: on bare metal all"),
+	MODEL("PM_LD_MISS_L1_FIN", 2c04e, S(L1D_READ_MISSES), "loads that missed L1"),
+	MODEL("PM_LD_MISS_L1", 3e054, S(L1D_READ_MISSES), "loads that missed L1"),
+	MODEL("PM_LD_MISS_L1", 400f0, S(L1D_READ_MISSES), "loads that missed L1"),
+	MODEL("PM_ST_MISS_L1", 300f0, S(L1D_WRITE_MISSES), "stores that missed L1"),
+	MODEL("PM_L1_DCACHE_RELOAD_VALID", 300f6, S(L1D_READ_MISSES),
+	      "lines brought into L1 for loads"),
+	MODEL("PM_DATA_FROM_L2", 1c042, S(LOADS_FROM_L2), "loads that the core's own L2 served"),
+	MODEL("PM_DATA_FROM_L2MISS", 200fe, S(LOADS_BEYOND_L2), "loads that missed L2"),
+	MODEL("PM_DATA_FROM_L3", 4c042, S(LOADS_FROM_L3), "loads that the core's own L3 served"),
+	MODEL("PM_DATA_FROM_L3MISS", 300fe, S(LOADS_FROM_MEMORY), "loads that missed L3"),
+	MODEL("PM_DATA_FROM_MEMORY", 400fe, S(LOADS_FROM_MEMORY), "loads that memory served"),
+	MODEL("PM_DATA_FROM_LMEM", 2c048, S(LOADS_FROM_MEMORY),
+	      "loads that the chip's own memory served"),
+	ZERO("PM_DATA_FROM_RMEM", 3c04a,
+	     "loads that another chip's memory served: pages lie with the program"),
+	LESS("PM_INST_FROM_L1", 4080, S(INSTRUCTIONS), S(L1I_MISSES),
+	     "instruction fetches that L1 served"),
+	MODEL("PM_L1_ICACHE_MISS", 200fd, S(L1I_MISSES), "instruction fetches that missed L1"),
+	MODEL("PM_L1_DEMAND_WRITE", 408c, S(L1I_MISSES),
+	      "lines brought into the instruction cache"),
+	MODEL("PM_INST_FROM_L2", 14042, S(FETCHES_FROM_L2),
+	      "fetches that the core's own L2 served"),
+	MODEL("PM_INST_FROM_L3", 44042, S(FETCHES_FROM_L3),
+	      "fetches that the core's own L3 served"),
+	MODEL("PM_INST_FROM_L3MISS", 300fa, S(FETCHES_FROM_MEMORY), "fetches that missed L3"),
+	MODEL("PM_INST_FROM_MEMORY", 2404c, S(FETCHES_FROM_MEMORY), "fetches that memory served"),
+	MODEL("PM_DTLB_MISS", 300fc, S(DATA_WALKS), "translations of data that no TLB had"),
+	MODEL("PM_ITLB_MISS", 400fc, S(FETCH_WALKS),
+	      "translations of instructions that no TLB had"),
+	MODEL("PM_TLB_MISS", 20066, S(WALKS), "translations that no TLB had"),
+	MODEL("PM_LSU_DERAT_MISS", 200f6, S(DTLB_MISSES), "first-level data translation misses"),
+	MODEL("PM_IERAT_RELOAD", 100f6, S(ITLB_MISSES),
+	      "first-level instruction translation misses"),
+	MODEL("PM_CMPLU_STALL", 1e054, S(STALL_BACKEND), "cycles stalled with work in flight"),
+	MODEL("PM_ICT_NOSLOT_CYC", 100f8, S(STALL_FRONTEND),
+	      "cycles with nothing to complete: mispredictions, fetch misses"),
+	MODEL("PM_HV_CYC", 2000a, S(CYCLES), "cycles with MSR[HV] set: on bare metal all"),
 	ROW("PM_LARX_FIN", 3c058, QUIPU_SIGNAL_OF(OF(LR)), "load-and-reserve instructions"),
 	ROW("PM_STCX_FIN", 2e014, QUIPU_SIGNAL_OF(OF(SC)), "store-conditional instructions"),
+	MODEL("PM_FLOP_CMPL", 4505e, QUIPU_SIGNAL_OF(OF(FADD) | OF(FMUL) | OF(FMA) | OF(FDIV)),
+	      "floating-point arithmetic instructions"),
 	/* loads or stores alone where MMCRA makes them eligible: hardware.c */
-	ROW("PM_MRK_INST_CMPL", 400e0, S(INSTRUCTIONS),
-	    "marked instructions: all that are eligible"),
+	MODEL("PM_MRK_INST_CMPL", 400e0, S(INSTRUCTIONS),
+	      "marked instructions: all that are eligible"),
 	ZERO("PM_L1_PREF", 20054, "L1 prefetches: there is no prefetcher"),
 	ZERO("PM_IC_PREF_WRITE", 488c, "instruction prefetches: there is no prefetcher"),
 	ZERO("PM_L3_PREF_ALL", 4e052, "L3 prefetches: there is no prefetcher"),

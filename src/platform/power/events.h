@@ -31,8 +31,9 @@
 struct power_event {
 	const char *name;
 	uint64_t code;
-	quipu_signal signal; /* NONE with zero: never happens; NONE without: not modelled */
-	bool zero;
+	quipu_signal signal; /* NONE: truly never happens */
+	quipu_signal minus;  /* ... less this one; NONE: nothing is taken away */
+	enum quipu_exactness exactness;
 	const char *desc;
 };
 

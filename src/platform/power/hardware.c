@@ -18,8 +18,8 @@
 #include "platform/power/events.h"
 
 struct counter {
-	uint64_t value; /* 32 bits */
-	quipu_signal signal;
+	uint64_t value;		    /* 32 bits */
+	quipu_signal signal, minus; /* it counts the one less the other; NONE: stands, nothing */
 	uint64_t since;
 	unsigned slot;
 };
@@ -60,25 +60,33 @@ static quipu_signal marked(const struct power_cpu *c)
 			       : QUIPU_SIGNAL_INSTRUCTIONS;
 }
 
-static quipu_signal counted(const struct power_cpu *c, unsigned i)
+/* What a counter counts from now on. */
+static void select_signal(const struct power_cpu *c, struct counter *k, unsigned i)
 {
 	const struct power_event *e;
 
+	k->signal = k->minus = QUIPU_SIGNAL_NONE;
 	if (frozen(c, i))
-		return QUIPU_SIGNAL_NONE;
-	if (i >= 4)
-		return i == 4 ? QUIPU_SIGNAL_INSTRUCTIONS : QUIPU_SIGNAL_CYCLES;
+		return;
+	if (i >= 4) {
+		k->signal = i == 4 ? QUIPU_SIGNAL_INSTRUCTIONS : QUIPU_SIGNAL_CYCLES;
+		return;
+	}
 	e = power_event_by_selection(i + 1, (unsigned)(c->mmcr1 >> (60 - 4 * i) & 0xf),
 				     (unsigned)(c->mmcr1 >> (38 - 2 * i) & 3),
 				     (unsigned)(c->mmcr1 >> (24 - 8 * i) & 0xff));
 	if (!e)
-		return QUIPU_SIGNAL_NONE;
-	return (e->code & 0xff) == 0xe0 && i == 3 ? marked(c) : e->signal;
+		return;
+	k->signal = (e->code & 0xff) == 0xe0 && i == 3 ? marked(c) : e->signal;
+	k->minus = e->minus;
 }
 
-static uint64_t signal_now(const struct power_pmu *p, unsigned cpu, quipu_signal s)
+static uint64_t counted_now(const struct power_pmu *p, unsigned cpu, const struct counter *k)
 {
-	return p->signals->ops->read(p->signals, cpu, s);
+	uint64_t v = p->signals->ops->read(p->signals, cpu, k->signal);
+
+	return k->minus == QUIPU_SIGNAL_NONE ? v
+					     : v - p->signals->ops->read(p->signals, cpu, k->minus);
 }
 
 static void settle(struct power_pmu *p, unsigned cpu, unsigned i)
@@ -88,7 +96,7 @@ static void settle(struct power_pmu *p, unsigned cpu, unsigned i)
 
 	if (k->signal == QUIPU_SIGNAL_NONE)
 		return;
-	now = signal_now(p, cpu, k->signal);
+	now = counted_now(p, cpu, k);
 	k->value = (k->value + (now - k->since)) & bits_mask(32);
 	k->since = now;
 }
@@ -104,16 +112,20 @@ static void restart(struct power_pmu *p, unsigned cpu, unsigned i)
 	struct counter *k = &c->pmc[i];
 	struct quipu_deadline d = {.overflow = QUIPU_OVERFLOW_X86};
 
-	k->signal = counted(c, i);
+	select_signal(c, k, i);
 	if (k->signal != QUIPU_SIGNAL_NONE)
-		k->since = signal_now(p, cpu, k->signal);
+		k->since = counted_now(p, cpu, k);
 	if (k->signal == QUIPU_SIGNAL_NONE || !condition_enabled(c, i) ||
 	    k->value >= PMC_NEGATIVE) {
 		p->signals->ops->disarm(p->signals, cpu, k->slot);
 		return;
 	}
+	/* A difference lags behind its first signal: when that one gets there, it is seen how much
+	 * is left, and the program waits for the answer. */
+	if (k->minus != QUIPU_SIGNAL_NONE)
+		d.overflow = QUIPU_OVERFLOW_BELL;
 	d.signal = k->signal;
-	d.at = k->since + (PMC_NEGATIVE - k->value);
+	d.at = p->signals->ops->read(p->signals, cpu, k->signal) + (PMC_NEGATIVE - k->value);
 	p->signals->ops->arm(p->signals, cpu, k->slot, &d);
 }
 
@@ -170,6 +182,8 @@ void power_pmu_interrupt(struct power_pmu *p, const struct quipu_interrupt *irq)
 	settle_all(p, irq->cpu);
 	if (alert_due(&p->cpus[irq->cpu]))
 		alert(p, irq->cpu, irq);
+	else
+		restart_all(p, irq->cpu);
 }
 
 /* ---- registers ---- */
