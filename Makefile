@@ -51,6 +51,7 @@ bench: build
 	@python3 bench/engine/b1.py $(BUILD)
 	@$(BUILD)/bench/bench-vtd
 	@$(BUILD)/bench/bench-rock
+	@$(BUILD)/bench/bench-gate $(BUILD)/src/cli/quipu
 
 # The prefix is compiled in (where the plugin and the machines lie), so another one is configured before installing.
 install: $(BUILD)/build.ninja

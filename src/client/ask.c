@@ -34,9 +34,9 @@ enum { NR_DISABLE = 1, NR_SET_OUTPUT = 5, NR_ID = 7 };
  * passed before a program starts is not counted, so a program's times do not depend on how long it
  * took to start it.
  */
-void ask_clock(struct gate *g)
+void ask_clock(struct gate *g, uint64_t now)
 {
-	uint64_t now = gate_host_ns(), time, delta;
+	uint64_t time, delta;
 
 	if (session_guests(g->session))
 		g->follow_from = now + GRACE_NS;
@@ -50,10 +50,10 @@ void ask_clock(struct gate *g)
 }
 
 /* Watching begins with the last event that is opened or enabled before the first look. */
-static void begin_watching(struct gate *g)
+static void begin_watching(struct gate *g, uint64_t now)
 {
-	if (!g->watched && g->follow_from < gate_host_ns())
-		g->follow_from = gate_host_ns();
+	if (!g->watched && g->follow_from < now)
+		g->follow_from = now;
 }
 
 /* An idle CPU's clock moves up to the machine's before its events are looked at or change. */
@@ -66,20 +66,43 @@ static void sync_cpu(struct gate *g, const struct quipu_event *e)
 	quipu_system_wake(g->system, (unsigned)cpu, quipu_system_time(g->system));
 }
 
-/* Everything that has happened so far is known, as far as it concerns @e (NULL: anything); @look:
- * the clock too. */
-static void catch_up(struct gate *g, const struct quipu_event *e, bool look)
+/* Everything that has happened up to the host's time @now is known, as far as it concerns @e (NULL:
+ * anything); @look: the clock too. */
+static void catch_up_to(struct gate *g, const struct quipu_event *e, bool look, uint64_t now)
 {
 	session_serve(g->session);
 	if (session_guests(g->session))
 		session_refresh(g->session);
 	tasks_run(g);
 	if (look)
-		ask_clock(g);
+		ask_clock(g, now);
 	else
-		begin_watching(g);
+		begin_watching(g, now);
 	if (e && !quipu_event_task(e))
 		sync_cpu(g, e);
+}
+
+static void catch_up(struct gate *g, const struct quipu_event *e, bool look)
+{
+	catch_up_to(g, e, look, gate_host_ns());
+}
+
+/* ---- who asks ---- */
+
+static bool is_thread_of(pid_t tid, pid_t pid)
+{
+	char path[64];
+
+	if (tid == pid)
+		return true;
+	snprintf(path, sizeof(path), "/proc/%d/task/%d", (int)pid, (int)tid);
+	return !access(path, F_OK);
+}
+
+/* The thread that asks: its word is taken when it is one of the client's. */
+static pid_t caller_tid(const struct client *c, const struct gate_request *q)
+{
+	return is_thread_of((pid_t)q->tid, c->who.pid) ? (pid_t)q->tid : c->who.pid;
 }
 
 /* ---- the board ---- */
@@ -101,27 +124,119 @@ static int take_cell(struct gate *g, uint64_t id)
 	return -ENFILE;
 }
 
-static void write_cell(struct gate *g, const struct gate_event *e, const void *words, size_t len)
+/* What the client's own clock adds to the words of a cell. */
+struct motion {
+	enum board_clock clock;
+	uint64_t since, until;
+	pid_t tid;
+	uint8_t value, time; /* enum board_slope of the count, and of the two times */
+};
+
+static void write_cell(struct gate *g, const struct gate_event *e, const void *words, size_t len,
+		       const struct motion *m)
 {
 	struct board_cell *c = &g->board->cells[e->cell];
+	uint64_t format = quipu_event_attr(e->event)->read_format;
+	unsigned times = !!(format & PERF_FORMAT_TOTAL_TIME_ENABLED) +
+			 !!(format & PERF_FORMAT_TOTAL_TIME_RUNNING);
 
 	__atomic_store_n(&c->seq, c->seq + 1, __ATOMIC_RELAXED);
 	__atomic_thread_fence(__ATOMIC_RELEASE);
 	memcpy(c->words, words, len);
+	memset(c->slope, 0, sizeof(c->slope));
+	c->slope[0] = m->value;
+	memset(c->slope + 1, m->time, times);
 	c->length = len;
+	c->clock = m->clock;
+	c->since = m->since;
+	c->until = m->until;
+	c->tid = (uint32_t)m->tid;
+	c->hz = quipu_system_machine(g->system)->hz;
 	c->epoch = g->board->epoch;
 	__atomic_store_n(&c->seq, c->seq + 1, __ATOMIC_RELEASE);
 }
 
-/* Does the count stand still until something happens? Not while anything runs, and not what the
- * clock alone moves. */
-static bool stands(const struct gate *g, const struct quipu_event *e)
+/* Time of @cpu until a timer of its changes what is on it. */
+static uint64_t until_timer(const struct gate *g, unsigned cpu)
 {
+	uint64_t at = quipu_system_next_timer(g->system, cpu),
+		 now = quipu_system_now(g->system, cpu);
+
+	return at == UINT64_MAX ? at : at > now ? at - now : 0;
+}
+
+/* What of the core's PMU grows with the cycles of a task that runs natively (session_host_run). */
+static bool grows_with_cycles(quipu_signal signal)
+{
+	return signal == QUIPU_SIGNAL_INSTRUCTIONS || signal == QUIPU_SIGNAL_CYCLES ||
+	       signal == QUIPU_SIGNAL_REF_CYCLES;
+}
+
+/*
+ * An event of a task that counts its CPU time. Not what samples, for its samples are written here,
+ * nor what has been inherited, for others count to it too.
+ */
+static bool moves_with_task(const struct gate *g, const struct quipu_event *e, struct motion *m)
+{
+	const struct quipu_attr *a = quipu_event_attr(e);
+	struct quipu_pmu *pmu = quipu_event_pmu((struct quipu_event *)e);
+	quipu_signal signal;
+	bool filtered = false;
+	unsigned cpu;
+
+	m->tid = quipu_task_tid(quipu_event_task(e));
+	if (!tasks_counted(g, m->tid, &cpu, &m->since) || quipu_event_state(e) != 1 ||
+	    quipu_event_cpu_now(e) != (int)cpu || a->sample_period || a->flags & QUIPU_ATTR_INHERIT)
+		return false;
+	m->clock = BOARD_THREAD;
+	m->time = BOARD_NS;
+	m->until = until_timer(g, cpu);
+	if (pmu->type == PERF_TYPE_SOFTWARE) {
+		m->value = a->config <= PERF_COUNT_SW_TASK_CLOCK ? BOARD_NS : BOARD_STILL;
+		return true;
+	}
+	signal = pmu->type == PERF_TYPE_RAW && pmu->signal ? pmu->signal(e, &filtered)
+							   : QUIPU_SIGNAL_NONE;
+	if (!filtered && grows_with_cycles(signal))
+		m->value = BOARD_CYCLES;
+	return signal != QUIPU_SIGNAL_NONE;
+}
+
+/* An event of an idle CPU: its times move with the clock, and the processor counts nothing. */
+static bool moves_with_clock(const struct gate *g, const struct quipu_event *e, struct motion *m)
+{
+	const struct quipu_attr *a = quipu_event_attr(e);
+	const struct quipu_pmu *pmu = quipu_event_pmu((struct quipu_event *)e);
+	int cpu = quipu_event_cpu_now(e);
+
+	if (cpu < 0 || quipu_event_state(e) != 1 || quipu_core_current(g->core, (unsigned)cpu) ||
+	    a->sample_period)
+		return false;
+	m->clock = BOARD_MONOTONIC;
+	m->since = g->follow_from;
+	m->until = until_timer(g, (unsigned)cpu);
+	m->time = BOARD_NS;
+	if (pmu->type == PERF_TYPE_SOFTWARE && a->config == PERF_COUNT_SW_CPU_CLOCK)
+		m->value = BOARD_NS;
+	return pmu->type == PERF_TYPE_SOFTWARE || pmu->type == PERF_TYPE_RAW;
+}
+
+/* Can a client tell by itself how the event goes on until something happens? */
+static bool foreseen(const struct gate *g, const struct quipu_event *e, struct motion *m)
+{
+	unsigned cpu;
+	uint64_t ran;
+
+	*m = (struct motion){.until = UINT64_MAX};
 	if (session_guests(g->session))
 		return false;
 	if (quipu_event_state(e) < 0)
 		return true;
-	return quipu_event_task(e) && !tasks_counted(g, quipu_task_tid(quipu_event_task(e)));
+	if (!quipu_event_task(e))
+		return moves_with_clock(g, e, m);
+	if (!tasks_counted(g, quipu_task_tid(quipu_event_task(e)), &cpu, &ran))
+		return true;
+	return moves_with_task(g, e, m);
 }
 
 static void set_ring_flag(struct gate *g, const struct gate_event *e)
@@ -180,8 +295,11 @@ static void forget(struct gate *g, struct gate_event *e)
 	*at = e->chain;
 	if (--g->nevents == 0)
 		g->watched = false;
+	if (e->tid)
+		tasks_release(g, e->tid);
 	drop_ring(g, e);
 	__atomic_store_n(&g->board->cells[e->cell].id, 0, __ATOMIC_RELEASE);
+	g->free_cell = e->cell; /* warm */
 	gate_bury(g, &e->source);
 }
 
@@ -253,16 +371,6 @@ void ask_client_left(struct gate *g, struct client *c)
 
 /* ---- open ---- */
 
-static bool is_thread_of(pid_t tid, pid_t pid)
-{
-	char path[64];
-
-	if (tid == pid)
-		return true;
-	snprintf(path, sizeof(path), "/proc/%d/task/%d", (int)pid, (int)tid);
-	return !access(path, F_OK);
-}
-
 static int refuse_signal(struct gate *g, quipu_signal signal)
 {
 	char buf[32];
@@ -281,12 +389,13 @@ static int require(struct gate *g, struct quipu_event *e)
 {
 	struct quipu_pmu *pmu = quipu_event_pmu(e);
 	const struct quipu_task *task = quipu_event_task(e);
+	struct quipu_signals *signals = quipu_system_signals(g->system);
 	bool filtered = false;
 	quipu_signal signal = pmu->signal ? pmu->signal(e, &filtered) : QUIPU_SIGNAL_NONE;
 
 	if (quipu_event_attr(e)->sample_type & PERF_SAMPLE_CALLCHAIN)
 		session_want_stack(g->session);
-	if (signal == QUIPU_SIGNAL_NONE || !session_counts(quipu_system_machine(g->system), signal))
+	if (signal == QUIPU_SIGNAL_NONE || !signals->ops->has(signals, signal))
 		return 0;
 	if (session_require(g->session, signal)) {
 		quipu_core_reason(
@@ -299,7 +408,8 @@ static int require(struct gate *g, struct quipu_event *e)
 	return 0;
 }
 
-/* The two ends of its descriptor: the machine's is named, the client's is returned. */
+/* The two ends of its descriptor: the machine's is named, the client's is returned, which is
+ * blocking at first as perf_event_open's. */
 static int make_descriptor(struct gate *g, struct gate_event *e)
 {
 	struct sockaddr_un address;
@@ -307,21 +417,14 @@ static int make_descriptor(struct gate *g, struct gate_event *e)
 	socklen_t len;
 	int ends[2], err;
 
-	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, ends))
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends))
 		return -errno;
-	gate_event_name(name, getpid(), e->id);
+	gate_event_name(name, g->pid, e->id);
 	len = gate_address(&address, name);
-	/* A client's copy starts out as perf_event_open's does: blocking. */
-	if (fcntl(ends[1], F_SETFL, O_RDWR) || bind(ends[0], (struct sockaddr *)&address, len))
+	if (bind(ends[0], (struct sockaddr *)&address, len))
 		err = -errno;
-	else
-		err = gate_watch(g, &e->source, SOURCE_EVENT, ends[0]);
-	if (!err) {
-		struct epoll_event ev = {.events = EPOLLRDHUP, .data.ptr = &e->source};
-
-		/* What a client writes into it is not read: only its end counts. */
-		err = epoll_ctl(g->epoll, EPOLL_CTL_MOD, ends[0], &ev) ? -errno : 0;
-	}
+	else /* what a client writes into it is not read: only its end counts */
+		err = gate_watch(g, &e->source, SOURCE_EVENT, ends[0], EPOLLRDHUP);
 	if (!err)
 		return ends[1];
 	close(ends[0]);
@@ -338,7 +441,10 @@ static int adopt_event(struct gate *g, struct quipu_event *event, struct gate_ev
 		return -ENOMEM;
 	e->event = event;
 	e->id = quipu_event_id(event);
-	e->pid = quipu_event_task(event) ? quipu_task_pid(quipu_event_task(event)) : 0;
+	if (quipu_event_task(event)) {
+		e->pid = quipu_task_pid(quipu_event_task(event));
+		e->tid = quipu_task_tid(quipu_event_task(event));
+	}
 	cell = take_cell(g, e->id);
 	if (cell < 0) {
 		free(e);
@@ -354,6 +460,8 @@ static int adopt_event(struct gate *g, struct quipu_event *event, struct gate_ev
 	e->chain = g->events[e->id % EVENT_BUCKETS];
 	g->events[e->id % EVENT_BUCKETS] = e;
 	g->nevents++;
+	if (e->tid)
+		tasks_hold(g, e->tid);
 	*out = e;
 	return fd;
 }
@@ -367,7 +475,7 @@ static void ask_open(struct gate *g, struct client *c, const struct gate_request
 	pid_t pid = (pid_t)q->args[0];
 	int rc;
 
-	who.tid = is_thread_of((pid_t)q->tid, who.pid) ? (pid_t)q->tid : who.pid;
+	who.tid = caller_tid(c, q);
 	if (q->args[2] && q->args[2] != GATE_FOREIGN)
 		leader = gate_find(g, q->args[2]);
 	if (q->args[2])
@@ -397,7 +505,7 @@ static void ask_open(struct gate *g, struct client *c, const struct gate_request
 		tasks_count(g, quipu_task_tid(quipu_event_task(event)));
 	if (q->args[3] & PERF_FLAG_FD_OUTPUT && leader)
 		take_ring(g, e, leader->ring);
-	a->fd = rc;
+	a->fd[0] = rc;
 	a->reply.values[0] = e->id;
 	a->reply.values[1] = e->cell;
 }
@@ -412,7 +520,8 @@ static void ask_hello(struct gate *g, struct client *c, const struct gate_reques
 		return;
 	}
 	c->hello = true;
-	a->fd = g->board_fd;
+	a->fd[0] = g->board_fd;
+	a->fd[1] = g->posts_fd;
 	a->reply.values[0] = g->ncpus;
 }
 
@@ -420,6 +529,7 @@ static void ask_read(struct gate *g, struct gate_event *e, const struct gate_req
 		     struct answer *a)
 {
 	uint64_t length = q->args[0] < GATE_READ ? q->args[0] : GATE_READ;
+	struct motion m;
 	ssize_t n;
 
 	catch_up(g, e->event, true);
@@ -429,8 +539,8 @@ static void ask_read(struct gate *g, struct gate_event *e, const struct gate_req
 		return;
 	a->reply.length = (uint32_t)n;
 	if (!(quipu_event_attr(e->event)->read_format & PERF_FORMAT_GROUP) &&
-	    (size_t)n <= 8 * BOARD_WORDS && stands(g, e->event))
-		write_cell(g, e, g->answer, (size_t)n);
+	    (size_t)n <= 8 * BOARD_WORDS && foreseen(g, e->event, &m))
+		write_cell(g, e, g->answer, (size_t)n, &m);
 }
 
 static int set_output(struct gate *g, struct gate_event *e, uint64_t id)
@@ -450,8 +560,11 @@ static void ask_ioctl(struct gate *g, struct gate_event *e, const struct gate_re
 		      struct answer *a)
 {
 	unsigned long cmd = (unsigned long)q->args[0];
+	uint64_t now = gate_host_ns();
 
-	catch_up(g, e->event, IOC_NR(cmd) == NR_DISABLE);
+	if (q->op & GATE_POSTED && q->args[2] < now)
+		now = q->args[2];
+	catch_up_to(g, e->event, IOC_NR(cmd) == NR_DISABLE, now);
 	if (IOC_NR(cmd) == NR_ID)
 		a->reply.values[0] = e->id;
 	else if (IOC_NR(cmd) == NR_SET_OUTPUT)
@@ -552,7 +665,7 @@ static void ask_mmap(struct gate *g, struct client *c, struct gate_event *e,
 	catch_up(g, e->event, false);
 	a->reply.result = q->args[2] ? -EINVAL : map_event(g, c, e, q->args[0], q->args[1]);
 	if (!a->reply.result)
-		a->fd = e->ring->fd;
+		a->fd[0] = e->ring->fd;
 }
 
 static void ask_munmap(struct gate *g, struct client *c, const struct gate_request *q,
@@ -709,11 +822,28 @@ static bool changes_nothing(uint32_t op)
 	       op == GATE_REASON || op == GATE_POLL;
 }
 
+/* What cannot fail needs no answer. */
+void ask_posted(struct gate *g, struct client *c, const struct gate_request *q)
+{
+	struct gate_event *e = gate_find(g, q->event);
+	struct answer a = {0};
+
+	gate_changed(g);
+	if (!e || e->closed)
+		a.reply.result = -EBADF;
+	else
+		ask_ioctl(g, e, q, &a);
+	if (a.reply.result < 0)
+		remember_reason(g, c, GATE_IOCTL, (int)-a.reply.result);
+}
+
 void ask(struct gate *g, struct client *c, const struct gate_request *q, size_t payload,
 	 struct answer *a)
 {
 	if (!changes_nothing(q->op))
 		gate_changed(g);
+	if (q->ran)
+		tasks_claim(g, caller_tid(c, q), q->ran);
 	switch (q->op) {
 	case GATE_HELLO: ask_hello(g, c, q, a); break;
 	case GATE_OPEN: ask_open(g, c, q, payload, a); break;
@@ -726,10 +856,7 @@ void ask(struct gate *g, struct client *c, const struct gate_request *q, size_t 
 	case GATE_MUNMAP: ask_munmap(g, c, q, a); break;
 	case GATE_PRCTL:
 		catch_up(g, NULL, !q->args[0]);
-		quipu_core_prctl(g->core,
-				 is_thread_of((pid_t)q->tid, c->who.pid) ? (pid_t)q->tid
-									 : c->who.pid,
-				 q->args[0]);
+		quipu_core_prctl(g->core, caller_tid(c, q), q->args[0]);
 		session_sync(g->session);
 		break;
 	case GATE_COMM: ask_comm(g, c, q, payload); break;

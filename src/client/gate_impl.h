@@ -44,7 +44,7 @@ struct gate_event {
 	unsigned maps;
 	bool async, closed;
 	bool hangs_up;		  /* its task has ended, the process is about to */
-	pid_t pid;		  /* of its task, 0 */
+	pid_t pid, tid;		  /* of its task, 0 */
 	struct gate_event *chain; /* of the table by id */
 };
 
@@ -72,9 +72,11 @@ struct client {
 struct host_task {
 	struct source source; /* its pidfd */
 	pid_t tid, tgid;
-	int cpu;	/* the modelled CPU on which its host time counts, -1: it does not count */
-	uint64_t ran;	/* ns of host CPU time that have been counted */
-	unsigned scans; /* looks at its mappings that are still to come, after an exec */
+	int cpu;	 /* the modelled CPU on which its host time counts, -1: it does not count */
+	uint64_t ran;	 /* ns of host CPU time that have been counted */
+	int stat_fd;	 /* its schedstat, -1 */
+	unsigned events; /* that were opened on it */
+	unsigned scans;	 /* looks at its mappings that are still to come, after an exec */
 	uint64_t seen[HOST_MAPS]; /* start addresses of those that have been told */
 	unsigned nseen;
 	struct host_task *next;
@@ -89,13 +91,15 @@ struct gate {
 	struct session *session;
 	unsigned ncpus;
 	int epoll;
+	pid_t pid; /* of the machine */
 	struct source listener, bell, children;
 	struct source *dead;
 	struct client *clients;
 	struct gate_event *events[EVENT_BUCKETS];
 	struct host_task *tasks;
 	struct board *board;
-	int board_fd;
+	struct posts *posts;
+	int board_fd, posts_fd;
 	unsigned free_cell;   /* where to look for a free one */
 	uint64_t follow_from; /* ns of the host's clock from which an idle machine's time follows it
 			       */
@@ -108,16 +112,18 @@ struct gate {
 /* A reply in the making. */
 struct answer {
 	struct gate_reply reply;
-	int fd; /* to pass, -1; not owned */
+	int fd[2]; /* to pass, -1; not owned */
 };
 
 /* server.c */
-int gate_watch(struct gate *, struct source *, enum source_kind, int fd);
+int gate_watch(struct gate *, struct source *, enum source_kind, int fd, uint32_t events);
 /* Close it; its memory is freed (@source is the object's first member) when the loop's round is
  * over. */
 void gate_bury(struct gate *, struct source *);
 /* Something has changed: what the board says of any event stands no longer. */
 void gate_changed(struct gate *);
+/* The board tells whether control calls may be posted. */
+void gate_tell_still(struct gate *);
 struct gate_event *gate_find(const struct gate *, uint64_t id);
 uint64_t gate_host_ns(void);
 
@@ -132,7 +138,9 @@ void ask_event_hung_up(struct gate *, struct gate_event *);
 void ask_exec_done(struct gate *, struct client *);
 void ask_client_left(struct gate *, struct client *);
 /* The machine's time follows the host's while nothing runs. */
-void ask_clock(struct gate *);
+void ask_clock(struct gate *, uint64_t now);
+/* A request without a reply. */
+void ask_posted(struct gate *, struct client *, const struct gate_request *);
 
 /* tasks.c */
 struct quipu_task *tasks_find(struct gate *, pid_t tid);
@@ -147,9 +155,17 @@ void tasks_guest_ended(void *gate, pid_t pid);
 /* The time of @tid counts from now on: an event was opened on it. tasks_run - what all have run is
  * counted. */
 void tasks_count(struct gate *, pid_t tid);
+/* Its last event is gone: it does not count any longer. */
+void tasks_release(struct gate *, pid_t tid);
+void tasks_hold(struct gate *, pid_t tid);
 void tasks_run(struct gate *);
+/* What thread @tid says that it has run: /proc lags behind for one that runs. */
+void tasks_claim(struct gate *, pid_t tid, uint64_t ran);
 void tasks_scan(struct gate *);
-bool tasks_counted(const struct gate *, pid_t tid);
+/* Is the host's CPU time of @tid counted (*cpu, where; *ran, up to which ns)? tasks_any -
+ * anybody's? */
+bool tasks_counted(const struct gate *, pid_t tid, unsigned *cpu, uint64_t *ran);
+bool tasks_any(const struct gate *);
 /* Does any of them have to be looked at from time to time? */
 bool tasks_waited_for(const struct gate *);
 bool tasks_is_guest(const struct gate *, const struct quipu_task *);

@@ -58,6 +58,7 @@ REAL(int, dup3, (int a, int b, int f), (a, b, f))
 REAL(int, poll, (struct pollfd * p, nfds_t n, int t), (p, n, t))
 REAL(int, ppoll, (struct pollfd * p, nfds_t n, const struct timespec *t, const sigset_t *s),
      (p, n, t, s))
+REAL(ssize_t, recvmsg, (int fd, struct msghdr *m, int f), (fd, m, f))
 REAL(int, munmap, (void *a, size_t n), (a, n))
 REAL(int, execve, (const char *p, char *const a[], char *const e[]), (p, a, e))
 REAL(int, posix_spawn,
@@ -77,9 +78,12 @@ struct known {
 
 static struct known known[FDS];
 static const struct board *board;
+static struct posts *posts;
 static unsigned machine_cpus;
 static int connection = -1;
 static bool refused; /* there is no machine: everything is the host's */
+static bool counted; /* a thread of ours counts its CPU time: requests tell it */
+static __thread uint32_t my_tid;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
 static long machine_pid(void)
@@ -135,6 +139,21 @@ static uint64_t ask_peer(int fd)
 
 /* ---- asking the machine ---- */
 
+static uint64_t host_ns(clockid_t clock)
+{
+	struct timespec t;
+
+	if (clock_gettime(clock, &t))
+		return 0;
+	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
+/* CPU time of a thread of this process; 0: of no such thread. */
+static uint64_t thread_ns(uint32_t tid)
+{
+	return host_ns(BOARD_THREAD_CLOCK(tid));
+}
+
 struct exchange {
 	struct gate_request request;
 	const void *payload;
@@ -143,7 +162,8 @@ struct exchange {
 	void *answer; /* room for the reply's payload */
 	size_t room;
 	int fd;	      /* passed with the reply, -1 */
-	bool cloexec; /* of that descriptor */
+	int fd2;      /* the posts page behind the board */
+	bool cloexec; /* of those descriptors */
 };
 
 static int dial(void)
@@ -171,22 +191,32 @@ static int dial(void)
 	return -1;
 }
 
+static bool send_on(int fd, const struct exchange *x)
+{
+	struct iovec out[2] = {
+		{.iov_base = (void *)&x->request, .iov_len = sizeof(x->request)},
+		{.iov_base = (void *)x->payload, .iov_len = x->length},
+	};
+	struct msghdr send = {.msg_iov = out, .msg_iovlen = x->length ? 2 : 1};
+	ssize_t n;
+
+	do
+		n = sendmsg(fd, &send, MSG_NOSIGNAL);
+	while (n < 0 && errno == EINTR);
+	return n >= 0;
+}
+
 /* One request and its reply on @fd. False: the machine is gone. */
 static bool exchange_on(int fd, struct exchange *x)
 {
 	union {
-		char bytes[CMSG_SPACE(sizeof(int))];
+		char bytes[CMSG_SPACE(2 * sizeof(int))];
 		struct cmsghdr align;
 	} control;
-	struct iovec out[2] = {
-		{.iov_base = &x->request, .iov_len = sizeof(x->request)},
-		{.iov_base = (void *)x->payload, .iov_len = x->length},
-	};
 	struct iovec in[2] = {
 		{.iov_base = &x->reply, .iov_len = sizeof(x->reply)},
 		{.iov_base = x->answer, .iov_len = x->room},
 	};
-	struct msghdr send = {.msg_iov = out, .msg_iovlen = 2};
 	struct msghdr recv = {.msg_iov = in,
 			      .msg_iovlen = 2,
 			      .msg_control = control.bytes,
@@ -194,20 +224,19 @@ static bool exchange_on(int fd, struct exchange *x)
 	struct cmsghdr *h;
 	ssize_t n;
 
-	x->fd = -1;
-	do
-		n = sendmsg(fd, &send, MSG_NOSIGNAL);
-	while (n < 0 && errno == EINTR);
-	if (n < 0)
+	x->fd = x->fd2 = -1;
+	if (!send_on(fd, x))
 		return false;
 	do
-		n = recvmsg(fd, &recv, x->cloexec ? MSG_CMSG_CLOEXEC : 0);
+		n = real_recvmsg(fd, &recv, x->cloexec ? MSG_CMSG_CLOEXEC : 0);
 	while (n < 0 && errno == EINTR);
 	if (n < (ssize_t)sizeof(x->reply))
 		return false;
 	h = CMSG_FIRSTHDR(&recv);
 	if (h && h->cmsg_type == SCM_RIGHTS)
 		memcpy(&x->fd, CMSG_DATA(h), sizeof(int));
+	if (h && h->cmsg_type == SCM_RIGHTS && h->cmsg_len >= CMSG_LEN(2 * sizeof(int)))
+		memcpy(&x->fd2, CMSG_DATA(h) + sizeof(int), sizeof(int));
 	return true;
 }
 
@@ -216,31 +245,49 @@ static void after_fork_in_child(void)
 	if (connection >= 0)
 		real_close(connection);
 	connection = -1;
+	my_tid = 0;
 	pthread_mutex_init(&lock, NULL);
 }
 
-/* Greets the machine, once in each process; the board stays mapped over a fork. */
+static void *map_page(int fd, size_t size, int prot)
+{
+	void *page = fd < 0 ? MAP_FAILED : mmap(NULL, size, prot, MAP_SHARED, fd, 0);
+
+	if (fd >= 0)
+		real_close(fd);
+	return page == MAP_FAILED ? NULL : page;
+}
+
+/* Greets the machine, once in each process; its pages stay mapped over a fork. */
 static bool greet(void)
 {
 	struct exchange x = {.request = {.op = GATE_HELLO, .args = {GATE_VERSION}},
 			     .cloexec = true};
 	static bool registered;
-	void *page;
 
 	connection = dial();
 	if (connection < 0 || !exchange_on(connection, &x) || x.reply.result || x.fd < 0)
 		return false;
 	machine_cpus = (unsigned)x.reply.values[0];
-	if (!board) {
-		page = mmap(NULL, sizeof(struct board), PROT_READ, MAP_SHARED, x.fd, 0);
-		if (page != MAP_FAILED)
-			board = page;
+	if (board && posts) {
+		real_close(x.fd);
+		real_close(x.fd2);
+	} else {
+		board = map_page(x.fd, sizeof(struct board), PROT_READ);
+		posts = map_page(x.fd2, sizeof(struct posts), PROT_READ | PROT_WRITE);
 	}
-	real_close(x.fd);
 	if (!registered)
 		pthread_atfork(NULL, NULL, after_fork_in_child);
 	registered = true;
-	return board;
+	return board && posts;
+}
+
+static void leave(void)
+{
+	if (connection >= 0)
+		real_close(connection);
+	connection = -1;
+	refused = true;
 }
 
 /*
@@ -253,17 +300,17 @@ static bool exchange(struct exchange *x)
 	int err = errno;
 	bool ok;
 
-	x->request.tid = (uint32_t)syscall(SYS_gettid);
+	if (!my_tid)
+		my_tid = (uint32_t)syscall(SYS_gettid);
+	x->request.tid = my_tid;
+	if (counted)
+		x->request.ran = thread_ns(my_tid);
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &old);
 	pthread_mutex_lock(&lock);
 	ok = !refused && (connection >= 0 || greet()) && exchange_on(connection, x);
-	if (!ok) {
-		if (connection >= 0)
-			real_close(connection);
-		connection = -1;
-		refused = true;
-	}
+	if (!ok)
+		leave();
 	pthread_mutex_unlock(&lock);
 	pthread_sigmask(SIG_SETMASK, &old, NULL);
 	errno = ok ? err : ENOSYS;
@@ -361,15 +408,19 @@ static ssize_t read_attr(const void *attr, uint8_t copy[GATE_ATTR])
 	uint32_t size;
 	ssize_t n;
 
-	if (peek(attr, copy, 8) != 8)
+	n = peek(attr, copy, sizeof(struct perf_event_attr));
+	if (n < 8)
+		n = peek(attr, copy, 8);
+	if (n < 8)
 		return 0;
 	memcpy(&size, copy + 4, 4);
 	if (!size)
 		size = PERF_ATTR_SIZE_VER0;
 	if (size < PERF_ATTR_SIZE_VER0 || size > GATE_ATTR)
 		return 8;
-	n = peek(attr, copy, size);
-	return n < 0 ? 8 : n;
+	if (size > (size_t)n)
+		n = peek(attr, copy, size);
+	return n < 8 ? 8 : n < size ? n : size;
 }
 
 static long open_event(void *attr, pid_t pid, int cpu, int group, unsigned long flags)
@@ -440,26 +491,62 @@ EXPORT long syscall(long nr, ...)
 
 /* ---- read ---- */
 
-/* What the board says, if it still stands. -1: ask. */
-static ssize_t read_board(const struct board_cell *c, void *buf, size_t n)
+/* A cell as it was at one moment. */
+static bool copy_cell(const struct board_cell *c, struct board_cell *copy)
 {
-	uint64_t words[BOARD_WORDS], length;
 	uint64_t epoch = __atomic_load_n(&board->epoch, __ATOMIC_ACQUIRE);
 	uint32_t seq = __atomic_load_n(&c->seq, __ATOMIC_ACQUIRE);
 
 	if (seq & 1 || c->epoch != epoch)
-		return -1;
-	length = c->length;
-	if (!length || length > sizeof(words) || n < length)
-		return -1;
-	for (unsigned i = 0; i < BOARD_WORDS; i++)
-		words[i] = c->words[i];
+		return false;
+	*copy = *c;
 	__atomic_thread_fence(__ATOMIC_ACQUIRE);
-	if (__atomic_load_n(&c->seq, __ATOMIC_RELAXED) != seq ||
-	    __atomic_load_n(&board->epoch, __ATOMIC_RELAXED) != epoch)
+	return __atomic_load_n(&c->seq, __ATOMIC_RELAXED) == seq &&
+	       __atomic_load_n(&board->epoch, __ATOMIC_RELAXED) == epoch &&
+	       __atomic_load_n(&board->handled, __ATOMIC_RELAXED) ==
+		       __atomic_load_n(&posts->posted, __ATOMIC_RELAXED);
+}
+
+/* How far its clock has come; false: ask. */
+static bool elapsed(const struct board_cell *c, uint64_t *ns)
+{
+	uint64_t now = 0;
+
+	*ns = 0;
+	if (c->clock == BOARD_STANDS)
+		return true;
+	if (c->clock == BOARD_THREAD) {
+		now = thread_ns(c->tid);
+		counted = counted || now;
+	} else {
+		now = host_ns(CLOCK_MONOTONIC);
+	}
+	*ns = now > c->since ? now - c->since : 0;
+	return now && *ns < c->until;
+}
+
+static uint64_t cycles_of(uint64_t ns, uint64_t hz)
+{
+	return hz == 1000000000u ? ns : (uint64_t)((unsigned __int128)ns * hz / 1000000000u);
+}
+
+/* What the board says, if it still stands. -1: ask. */
+static ssize_t read_board(const struct board_cell *cell, void *buf, size_t n)
+{
+	struct board_cell c;
+	uint64_t ns;
+
+	if (!copy_cell(cell, &c) || !c.length || c.length > sizeof(c.words) || n < c.length ||
+	    !elapsed(&c, &ns))
 		return -1;
-	memcpy(buf, words, length);
-	return (ssize_t)length;
+	for (unsigned i = 0; i < BOARD_WORDS; i++) {
+		if (c.slope[i] == BOARD_NS)
+			c.words[i] += ns;
+		else if (c.slope[i] == BOARD_CYCLES)
+			c.words[i] += cycles_of(ns, c.hz);
+	}
+	memcpy(buf, c.words, c.length);
+	return (ssize_t)c.length;
 }
 
 static ssize_t read_event(uint64_t id, unsigned cell, void *buf, size_t n)
@@ -535,12 +622,61 @@ EXPORT ssize_t readv(int fd, const struct iovec *v, int n)
 
 /* ---- ioctl ---- */
 
+static bool is_still(void)
+{
+	return board && posts && __atomic_load_n(&board->still, __ATOMIC_ACQUIRE);
+}
+
+/* Waits until the machine has done what was posted. */
+static void fence(uint64_t id)
+{
+	struct exchange x = {.request = {.op = GATE_LOOKUP, .event = id}};
+
+	exchange(&x);
+}
+
+/*
+ * ENABLE and DISABLE of a machine that stands still are not waited for: they take no effect but on
+ * what is asked later, and that waits for them (protocol.h, "Posted"). False: ask.
+ */
+static bool post_ioctl(uint64_t id, unsigned long cmd, unsigned long arg)
+{
+	struct exchange x = {.request = {.op = GATE_IOCTL | GATE_POSTED,
+					 .event = id,
+					 .args = {cmd, arg, host_ns(CLOCK_MONOTONIC)}}};
+	sigset_t all, old;
+	bool ok;
+
+	if (!is_still())
+		return false;
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &old);
+	pthread_mutex_lock(&lock);
+	ok = !refused && connection >= 0;
+	if (ok) {
+		__atomic_fetch_add(&posts->posted, 1, __ATOMIC_SEQ_CST);
+		ok = send_on(connection, &x);
+		if (!ok)
+			leave();
+	}
+	pthread_mutex_unlock(&lock);
+	pthread_sigmask(SIG_SETMASK, &old, NULL);
+	if (ok && !is_still()) /* something has begun to move meanwhile */
+		fence(id);
+	return ok;
+}
+
 static int ask_ioctl(uint64_t id, unsigned long cmd, unsigned long arg)
 {
 	struct exchange x = {.request = {.op = GATE_IOCTL, .event = id, .args = {cmd, arg}}};
 	uint64_t value;
 
 	switch (cmd) {
+	case PERF_EVENT_IOC_ENABLE:
+	case PERF_EVENT_IOC_DISABLE:
+		if (post_ioctl(id, cmd, arg))
+			return 0;
+		break;
 	case PERF_EVENT_IOC_PERIOD:
 		if (peek((const void *)arg, &value, 8) != 8) {
 			errno = EFAULT;
@@ -745,13 +881,9 @@ EXPORT int dup3(int from, int to, int flags)
 
 EXPORT ssize_t recvmsg(int fd, struct msghdr *m, int flags)
 {
-	static ssize_t (*real)(int, struct msghdr *, int);
 	struct cmsghdr *h;
-	ssize_t n;
+	ssize_t n = real_recvmsg(fd, m, flags);
 
-	if (!real)
-		*(void **)&real = dlsym(RTLD_NEXT, "recvmsg");
-	n = real(fd, m, flags);
 	if (n < 0 || !m->msg_control)
 		return n;
 	for (h = CMSG_FIRSTHDR(m); h; h = CMSG_NXTHDR(m, h)) {

@@ -15,6 +15,12 @@
  *
  * The board is a page of the machine's that every client maps for reading: what an event would
  * answer to read(2), as long as nothing has happened since (struct board_cell).
+ *
+ * Posted requests have no reply: the client goes on, the machine acts when it comes to it. Only
+ * GATE_IOCTL may be posted, only what cannot fail, and only while the board says that nothing
+ * moves but the clock (struct board, still); the request tells the time at which it was made. The
+ * posts page, which every client maps for writing, counts them, so that nobody reads a board that
+ * does not know of them yet. Whoever scribbles over that page makes reads slow, no more.
  */
 #ifndef QUIPU_CLIENT_PROTOCOL_H
 #define QUIPU_CLIENT_PROTOCOL_H
@@ -26,7 +32,7 @@
 #include <sys/socket.h>
 #include <sys/un.h>
 
-#define GATE_VERSION 1u
+#define GATE_VERSION 2u
 #define GATE_ENV     "QUIPU_GATE" /* the machine's process id */
 #define GATE_CPUS    "QUIPU_CPUS" /* how many CPUs it has */
 #define GATE_PAYLOAD 65536u	  /* most bytes behind a request or a reply */
@@ -35,7 +41,8 @@
 #define GATE_FOREIGN UINT64_MAX /* group: a descriptor that is no event */
 
 enum gate_op {
-	GATE_HELLO = 1, /* args[0] GATE_VERSION. values: machine's CPUs; descriptor: the board */
+	GATE_HELLO = 1, /* args[0] GATE_VERSION. values: machine's CPUs; descriptors: the board, the
+			 * posts page */
 	GATE_OPEN, /* args: pid, cpu, group's id or 0 or GATE_FOREIGN, flags; payload: the readable
 		    * part of the attr. values: id, cell; descriptor: the event */
 	GATE_LOOKUP,	 /* event. values: id, cell */
@@ -62,7 +69,10 @@ struct gate_request {
 	uint32_t tid; /* of the caller */
 	uint64_t event;
 	uint64_t args[6];
+	uint64_t ran; /* CPU time of the calling thread, ns; 0: not told, nobody counts it */
 };
+
+#define GATE_POSTED 0x80000000u /* in op: no reply; args[2]: the host's time (CLOCK_MONOTONIC) */
 
 struct gate_reply {
 	int64_t result;	    /* 0 or more, or a negative errno */
@@ -80,6 +90,14 @@ enum board_flag {
 	BOARD_HUP = 1u << 1,  /* its task is gone: POLLHUP */
 };
 
+/* What moves the words of a cell while nothing else happens. */
+enum board_clock {
+	BOARD_STANDS = 0, /* nothing */
+	BOARD_MONOTONIC,  /* the host's time: the machine's follows it */
+	BOARD_THREAD,	  /* CPU time of thread tid: what an own task counts natively */
+};
+enum board_slope { BOARD_STILL = 0, BOARD_NS, BOARD_CYCLES };
+
 /* One event. All words are the machine's. */
 struct board_cell {
 	uint32_t seq; /* odd while the cell changes */
@@ -88,15 +106,33 @@ struct board_cell {
 	uint64_t epoch;	 /* the words stand as long as this is the board's; 0: never */
 	uint64_t length; /* of what read(2) gives */
 	uint64_t words[BOARD_WORDS];
-	uint64_t pad[7];
+	uint64_t since; /* the clock's ns at which they were so */
+	uint64_t until; /* ns behind since from which the machine must be asked again */
+	uint64_t hz;	/* of cycles */
+	uint32_t clock; /* enum board_clock */
+	uint32_t tid;
+	uint8_t slope[8]; /* of each word, enum board_slope */
+	uint64_t pad[2];
 };
 _Static_assert(sizeof(struct board_cell) == 128, "cell stride");
 
 struct board {
-	uint64_t epoch; /* grows when anything happens in the machine */
-	uint8_t pad[BOARD_HEADER - 8];
+	uint64_t epoch;	  /* grows when anything happens in the machine */
+	uint64_t handled; /* posted requests that the machine has seen */
+	uint32_t still;	  /* no program runs, no task is counted: control calls may be posted */
+	uint8_t pad[BOARD_HEADER - 20];
 	struct board_cell cells[BOARD_CELLS];
 };
+_Static_assert(offsetof(struct board, cells) == BOARD_HEADER, "board header");
+
+/* The posts page. */
+struct posts {
+	uint64_t posted;
+	uint8_t pad[4096 - 8];
+};
+
+/* The clock of a thread of one's own process, as clock_gettime(2) takes it. */
+#define BOARD_THREAD_CLOCK(tid) ((clockid_t)((~(unsigned)(tid) << 3) | 6u))
 
 static inline socklen_t gate_address(struct sockaddr_un *a, const char *name)
 {

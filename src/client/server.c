@@ -12,6 +12,7 @@
 #include <string.h>
 #include <linux/sockios.h>
 #include <sys/epoll.h>
+#include <sys/eventfd.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/pidfd.h>
@@ -36,9 +37,9 @@ uint64_t gate_host_ns(void)
 
 /* ---- sources ---- */
 
-int gate_watch(struct gate *g, struct source *s, enum source_kind kind, int fd)
+int gate_watch(struct gate *g, struct source *s, enum source_kind kind, int fd, uint32_t events)
 {
-	struct epoll_event ev = {.events = EPOLLIN, .data.ptr = s};
+	struct epoll_event ev = {.events = events, .data.ptr = s};
 
 	s->kind = kind;
 	s->fd = fd;
@@ -79,6 +80,13 @@ struct gate_event *gate_find(const struct gate *g, uint64_t id)
 void gate_changed(struct gate *g)
 {
 	__atomic_store_n(&g->board->epoch, g->board->epoch + 1, __ATOMIC_RELEASE);
+}
+
+void gate_tell_still(struct gate *g)
+{
+	uint32_t still = !session_guests(g->session) && !tasks_any(g);
+
+	__atomic_store_n(&g->board->still, still, __ATOMIC_RELEASE);
 }
 
 /* ---- what the core says of an event ---- */
@@ -194,6 +202,8 @@ static void remove_client(struct gate *g, struct client *c)
 		c->next->prev = c->prev;
 	free(c->maps);
 	c->maps = NULL;
+	/* What it counted and never sent does not come any more. */
+	g->board->handled = __atomic_load_n(&g->posts->posted, __ATOMIC_ACQUIRE);
 	gate_bury(g, &c->source);
 }
 
@@ -205,7 +215,7 @@ static void accept_client(struct gate *g)
 	if (fd < 0)
 		return;
 	c = calloc(1, sizeof(*c));
-	if (!c || gate_watch(g, &c->source, SOURCE_CLIENT, fd)) {
+	if (!c || gate_watch(g, &c->source, SOURCE_CLIENT, fd, EPOLLIN)) {
 		close(fd);
 		free(c);
 		return;
@@ -221,34 +231,36 @@ static void accept_client(struct gate *g)
 static bool send_answer(struct client *c, const struct answer *a, const void *payload)
 {
 	union {
-		char bytes[CMSG_SPACE(sizeof(int))];
+		char bytes[CMSG_SPACE(sizeof(a->fd))];
 		struct cmsghdr align;
 	} control = {0};
 	struct iovec iov[2] = {
 		{.iov_base = (void *)&a->reply, .iov_len = sizeof(a->reply)},
 		{.iov_base = (void *)payload, .iov_len = a->reply.length},
 	};
-	struct msghdr msg = {.msg_iov = iov, .msg_iovlen = 2};
+	struct msghdr msg = {.msg_iov = iov, .msg_iovlen = a->reply.length ? 2 : 1};
+	size_t fds = a->fd[0] < 0 ? 0 : a->fd[1] < 0 ? sizeof(int) : 2 * sizeof(int);
 
-	if (a->fd >= 0) {
+	if (fds) {
 		struct cmsghdr *h;
 
 		msg.msg_control = control.bytes;
-		msg.msg_controllen = sizeof(control.bytes);
+		msg.msg_controllen = CMSG_SPACE(fds);
 		h = CMSG_FIRSTHDR(&msg);
 		h->cmsg_level = SOL_SOCKET;
 		h->cmsg_type = SCM_RIGHTS;
-		h->cmsg_len = CMSG_LEN(sizeof(int));
-		memcpy(CMSG_DATA(h), &a->fd, sizeof(int));
+		h->cmsg_len = CMSG_LEN(fds);
+		memcpy(CMSG_DATA(h), a->fd, fds);
 	}
 	return sendmsg(c->source.fd, &msg, MSG_DONTWAIT | MSG_NOSIGNAL) >= 0;
 }
 
-/* One request. A client that breaks the protocol, or does not take its answers, is let go. */
-static void hear_client(struct gate *g, struct client *c)
+/* One request; true when another may have come with it. A client that breaks the protocol, or does
+ * not take its answers, is let go. */
+static bool hear_one(struct gate *g, struct client *c)
 {
 	struct gate_request request;
-	struct answer answer = {.fd = -1};
+	struct answer answer = {.fd = {-1, -1}};
 	struct iovec iov[2] = {
 		{.iov_base = &request, .iov_len = sizeof(request)},
 		{.iov_base = g->payload, .iov_len = GATE_PAYLOAD},
@@ -258,17 +270,51 @@ static void hear_client(struct gate *g, struct client *c)
 	int opened;
 
 	if (n < 0 && (errno == EAGAIN || errno == EINTR))
-		return;
+		return false;
 	if (n < (ssize_t)sizeof(request) || (msg.msg_flags & MSG_TRUNC)) {
 		remove_client(g, c);
-		return;
+		return false;
+	}
+	if (request.op == (GATE_IOCTL | GATE_POSTED)) {
+		ask_posted(g, c, &request);
+		__atomic_fetch_add(&g->board->handled, 1, __ATOMIC_RELEASE);
+		return true;
 	}
 	ask(g, c, &request, (size_t)n - sizeof(request), &answer);
-	opened = request.op == GATE_OPEN ? answer.fd : -1;
+	gate_tell_still(g);
+	opened = request.op == GATE_OPEN ? answer.fd[0] : -1;
 	if (!send_answer(c, &answer, g->answer))
 		remove_client(g, c);
 	if (opened >= 0)
 		close(opened); /* the client has it now, or it hangs up and the event ends */
+	return false;
+}
+
+static void hear_client(struct gate *g, struct client *c)
+{
+	for (unsigned i = 0; i < ROUND && hear_one(g, c); i++)
+		;
+}
+
+static bool has_posted(const struct client *c)
+{
+	uint32_t op;
+
+	return recv(c->source.fd, &op, sizeof(op), MSG_PEEK | MSG_DONTWAIT) == sizeof(op) &&
+	       op == (GATE_IOCTL | GATE_POSTED);
+}
+
+/* What was posted goes before what others ask: they may ask because its poster told them. */
+static void hear_posts(struct gate *g, struct epoll_event *ev, int n)
+{
+	if (__atomic_load_n(&g->posts->posted, __ATOMIC_SEQ_CST) == g->board->handled)
+		return;
+	for (int i = 0; i < n; i++) {
+		struct source *s = ev[i].data.ptr;
+
+		while (!s->dead && s->kind == SOURCE_CLIENT && has_posted((struct client *)s))
+			hear_one(g, (struct client *)s);
+	}
 }
 
 /* ---- the loop ---- */
@@ -294,9 +340,12 @@ static void reap(struct gate *g, pid_t child, int *status, bool *over)
 
 static void serve(struct gate *g, struct source *s)
 {
+	uint64_t count;
+
 	switch (s->kind) {
 	case SOURCE_LISTENER: accept_client(g); break;
 	case SOURCE_BELL:
+		eventfd_read(s->fd, &count);
 		if (session_serve(g->session))
 			gate_changed(g);
 		break;
@@ -309,17 +358,27 @@ static void serve(struct gate *g, struct source *s)
 
 /*
  * Closing before asking: a client that closed an event and then asks for something finds its
- * counter free, for both are in this round, and hang-ups go first.
+ * counter free, for both are in this round, and hang-ups go first. Asking before programs: what a
+ * client posted before it started one is done.
  */
+#define TURNS 3
+
+static int turn(enum source_kind kind)
+{
+	return kind == SOURCE_EVENT ? 0 : kind == SOURCE_CLIENT ? 1 : 2;
+}
+
 static void serve_round(struct gate *g, struct epoll_event *ev, int n)
 {
-	for (int pass = 0; pass < 2; pass++)
+	hear_posts(g, ev, n);
+	for (int pass = 0; pass < TURNS; pass++)
 		for (int i = 0; i < n; i++) {
 			struct source *s = ev[i].data.ptr;
 
-			if (!s->dead && (s->kind == SOURCE_EVENT) == !pass)
+			if (!s->dead && turn(s->kind) == pass)
 				serve(g, s);
 		}
+	gate_tell_still(g);
 	free_dead(g);
 }
 
@@ -335,7 +394,7 @@ static int watch_children(struct gate *g)
 	fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
 	if (fd < 0)
 		return -errno;
-	return gate_watch(g, &g->children, SOURCE_CHILDREN, fd);
+	return gate_watch(g, &g->children, SOURCE_CHILDREN, fd, EPOLLIN);
 }
 
 int gate_run(struct gate *g, pid_t child, int *status, volatile int *stop)
@@ -369,20 +428,34 @@ int gate_run(struct gate *g, pid_t child, int *status, volatile int *stop)
 
 /* ---- life ---- */
 
+/* A sealed memfd of ours, mapped. */
+static int make_page(const char *name, size_t size, int seals, int *fd, void **mem)
+{
+	*fd = memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING);
+	if (*fd < 0 || ftruncate(*fd, (off_t)size))
+		return -errno;
+	*mem = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, *fd, 0);
+	if (*mem == MAP_FAILED) {
+		*mem = NULL;
+		return -errno;
+	}
+	return fcntl(*fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | seals) ? -errno : 0;
+}
+
 static int make_board(struct gate *g)
 {
-	g->board_fd = memfd_create("quipu-board", MFD_CLOEXEC | MFD_ALLOW_SEALING);
-	if (g->board_fd < 0 || ftruncate(g->board_fd, sizeof(struct board)))
-		return -errno;
-	g->board = mmap(NULL, sizeof(struct board), PROT_READ | PROT_WRITE, MAP_SHARED, g->board_fd,
-			0);
-	if (g->board == MAP_FAILED)
-		return -errno;
-	g->board->epoch = 1;
+	void *board = NULL, *posts = NULL;
 	/* Ours stays writable; what clients map from now on is not. */
-	return fcntl(g->board_fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_FUTURE_WRITE)
-		       ? -errno
-		       : 0;
+	int rc = make_page("quipu-board", sizeof(struct board), F_SEAL_FUTURE_WRITE, &g->board_fd,
+			   &board);
+
+	g->board = board;
+	if (!rc)
+		rc = make_page("quipu-posts", sizeof(struct posts), 0, &g->posts_fd, &posts);
+	g->posts = posts;
+	if (!rc)
+		g->board->epoch = 1;
+	return rc;
 }
 
 static int listen_for_clients(struct gate *g)
@@ -402,7 +475,7 @@ static int listen_for_clients(struct gate *g)
 		close(fd);
 		return err;
 	}
-	return gate_watch(g, &g->listener, SOURCE_LISTENER, fd);
+	return gate_watch(g, &g->listener, SOURCE_LISTENER, fd, EPOLLIN);
 }
 
 struct gate *gate_new(void)
@@ -411,7 +484,8 @@ struct gate *gate_new(void)
 
 	if (!g)
 		return NULL;
-	g->listener.fd = g->bell.fd = g->children.fd = g->board_fd = -1;
+	g->listener.fd = g->bell.fd = g->children.fd = g->board_fd = g->posts_fd = -1;
+	g->pid = getpid();
 	g->payload = malloc(GATE_PAYLOAD);
 	g->answer = malloc(GATE_PAYLOAD);
 	g->epoll = epoll_create1(EPOLL_CLOEXEC);
@@ -437,7 +511,7 @@ int gate_attach(struct gate *g, struct quipu_system *system, const struct gate_c
 	if (bell < 0)
 		return bell;
 	/* The session owns the descriptor. */
-	if (gate_watch(g, &g->bell, SOURCE_BELL, bell))
+	if (gate_watch(g, &g->bell, SOURCE_BELL, bell, EPOLLIN))
 		return -errno;
 	return listen_for_clients(g);
 }
@@ -460,13 +534,19 @@ void gate_free(struct gate *g)
 		struct host_task *t = g->tasks;
 
 		g->tasks = t->next;
+		if (t->stat_fd >= 0)
+			close(t->stat_fd);
 		gate_bury(g, &t->source);
 	}
 	free_dead(g);
-	if (g->board && g->board != MAP_FAILED)
+	if (g->board)
 		munmap(g->board, sizeof(struct board));
+	if (g->posts)
+		munmap(g->posts, sizeof(struct posts));
 	if (g->board_fd >= 0)
 		close(g->board_fd);
+	if (g->posts_fd >= 0)
+		close(g->posts_fd);
 	if (g->listener.fd >= 0)
 		close(g->listener.fd);
 	if (g->children.fd >= 0)

@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/epoll.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -60,7 +61,7 @@ static void watch_task(struct gate *g, pid_t tid, pid_t tgid)
 	struct host_task *t = calloc(1, sizeof(*t));
 	int fd = (int)syscall(SYS_pidfd_open, tid, thread ? PIDFD_OF_THREAD : 0);
 
-	if (!t || fd < 0 || gate_watch(g, &t->source, SOURCE_TASK, fd)) {
+	if (!t || fd < 0 || gate_watch(g, &t->source, SOURCE_TASK, fd, EPOLLIN)) {
 		if (fd >= 0)
 			close(fd);
 		free(t);
@@ -69,6 +70,7 @@ static void watch_task(struct gate *g, pid_t tid, pid_t tgid)
 	t->tid = tid;
 	t->tgid = tgid;
 	t->cpu = -1;
+	t->stat_fd = -1;
 	t->next = g->tasks;
 	g->tasks = t;
 }
@@ -124,31 +126,33 @@ static struct host_task *host_task(const struct gate *g, pid_t tid)
 	return t;
 }
 
-static uint64_t host_cpu_ns(const struct host_task *t)
+/* The descriptor is kept: time is asked for at every look. */
+static uint64_t host_cpu_ns(struct host_task *t)
 {
-	unsigned long long ns = 0;
 	char path[64], text[64] = "";
 	ssize_t n;
-	int fd;
 
-	snprintf(path, sizeof(path), "/proc/%d/task/%d/schedstat", (int)t->tgid, (int)t->tid);
-	fd = open(path, O_RDONLY | O_CLOEXEC);
-	n = fd < 0 ? 0 : read(fd, text, sizeof(text) - 1);
-	if (fd >= 0)
-		close(fd);
-	return n > 0 && sscanf(text, "%llu", &ns) == 1 ? ns : t->ran;
+	if (t->stat_fd < 0) {
+		snprintf(path, sizeof(path), "/proc/%d/task/%d/schedstat", (int)t->tgid,
+			 (int)t->tid);
+		t->stat_fd = open(path, O_RDONLY | O_CLOEXEC);
+	}
+	n = t->stat_fd < 0 ? 0 : pread(t->stat_fd, text, sizeof(text) - 1, 0);
+	return n > 0 ? strtoull(text, NULL, 10) : t->ran;
+}
+
+static void run_up_to(struct gate *g, struct host_task *t, uint64_t now)
+{
+	if (now <= t->ran)
+		return;
+	session_host_run(g->session, (unsigned)t->cpu, t->tgid, t->tid, now - t->ran);
+	t->ran = now;
 }
 
 static void run_task(struct gate *g, struct host_task *t)
 {
-	uint64_t now;
-
-	if (t->cpu < 0)
-		return;
-	now = host_cpu_ns(t);
-	if (now > t->ran)
-		session_host_run(g->session, (unsigned)t->cpu, t->tgid, t->tid, now - t->ran);
-	t->ran = now;
+	if (t->cpu >= 0)
+		run_up_to(g, t, host_cpu_ns(t));
 }
 
 void tasks_run(struct gate *g)
@@ -157,11 +161,36 @@ void tasks_run(struct gate *g)
 		run_task(g, t);
 }
 
-bool tasks_counted(const struct gate *g, pid_t tid)
+/* Most that /proc may lag behind: ticks of the host. Who claims more is not believed. */
+#define LAG_NS UINT64_C(50000000)
+
+void tasks_claim(struct gate *g, pid_t tid, uint64_t ran)
+{
+	struct host_task *t = host_task(g, tid);
+
+	if (!t || t->cpu < 0 || ran <= t->ran)
+		return;
+	if (ran - t->ran <= LAG_NS || ran <= host_cpu_ns(t) + LAG_NS)
+		run_up_to(g, t, ran);
+}
+
+bool tasks_counted(const struct gate *g, pid_t tid, unsigned *cpu, uint64_t *ran)
 {
 	const struct host_task *t = host_task(g, tid);
 
-	return t && t->cpu >= 0;
+	if (!t || t->cpu < 0)
+		return false;
+	*cpu = (unsigned)t->cpu;
+	*ran = t->ran;
+	return true;
+}
+
+bool tasks_any(const struct gate *g)
+{
+	for (const struct host_task *t = g->tasks; t; t = t->next)
+		if (t->cpu >= 0)
+			return true;
+	return false;
 }
 
 bool tasks_waited_for(const struct gate *g)
@@ -182,7 +211,7 @@ void tasks_count(struct gate *g, pid_t tid)
 	t->cpu = quipu_system_place_last(g->system);
 	if (t->cpu < 0)
 		return;
-	t->ran = host_cpu_ns(t);
+	t->ran = host_cpu_ns(t); /* the descriptor stays open as long as it counts */
 	quipu_system_run(g->system, (unsigned)t->cpu, task, quipu_system_time(g->system));
 }
 
@@ -199,6 +228,28 @@ static void count_no_more(struct gate *g, pid_t tid)
 	quipu_system_stop(g->system, (unsigned)t->cpu, false);
 	quipu_system_leave(g->system, (unsigned)t->cpu);
 	t->cpu = -1;
+	if (t->stat_fd >= 0)
+		close(t->stat_fd);
+	t->stat_fd = -1;
+}
+
+void tasks_hold(struct gate *g, pid_t tid)
+{
+	struct host_task *t = host_task(g, tid);
+
+	if (t)
+		t->events++;
+}
+
+/* What descends from a task counts on until there is no event at all: it may have inherited. */
+void tasks_release(struct gate *g, pid_t tid)
+{
+	struct host_task *t = host_task(g, tid);
+
+	if (t && t->events && --t->events == 0)
+		count_no_more(g, tid);
+	for (t = g->nevents ? NULL : g->tasks; t; t = t->next)
+		count_no_more(g, t->tid);
 }
 
 /* Are the host's own programs the machine's too? On any other machine a shell is a helper, whose
@@ -346,9 +397,11 @@ void tasks_ended(struct gate *g, struct host_task *ended)
 	while (*at != ended)
 		at = &(*at)->next;
 	*at = ended->next;
+	if (ended->stat_fd >= 0)
+		close(ended->stat_fd);
 	gate_bury(g, &ended->source);
 	session_serve(g->session); /* what ran under the engine ends there */
-	ask_clock(g);
+	ask_clock(g, gate_host_ns());
 	task = quipu_task_find(g->core, tid);
 	if (task)
 		quipu_task_exit(task, ended->cpu < 0 ? 0 : (unsigned)ended->cpu);

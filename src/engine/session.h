@@ -98,16 +98,16 @@ void session_free(struct session *);
  * The open house (quipu exec): the session starts no program itself; every process that the plugin
  *lets in is served.
  *
- * session_open_house - after session_attach, instead of session_prepare. Returns a descriptor that
- *is readable whenever session_serve has something to do, or -errno. session_serve - serve whatever
- *is due, without waiting; true when anything was. session_refresh - what the running threads have
- *counted up to now becomes visible; waits at most a few ms. session_sync - deadlines that a control
- *call changed reach the threads that run (at their next fold). session_guests - processes that are
- *alive. session_has - is @pid one of them? session_command - the words that run @path under the
- *engine as @argv0: NULL-terminated, owned by the caller as one block with @nwords words. -ENOEXEC:
- *not a program of this machine's instruction set; -errno with @err. session_lacks - does a process
- *that already runs not count @signal? session_want_stack - processes started from now on keep call
- *stacks.
+ * session_open_house - after session_attach, instead of session_prepare. Returns an eventfd that
+ *is readable whenever session_serve has something to do (the caller reads it before), or -errno.
+ *session_serve - serve whatever is due, without waiting; true when anything was. session_refresh -
+ *what the running threads have counted up to now becomes visible; waits at most a few ms.
+ *session_sync - deadlines that a control call changed reach the threads that run (at their next
+ *fold). session_guests - processes that are alive. session_has - is @pid one of them?
+ *session_command - the words that run @path under the engine as @argv0: NULL-terminated, owned by
+ *the caller as one block with @nwords words. -ENOEXEC: not a program of this machine's instruction
+ *set; -errno with @err. session_lacks - does a process that already runs not count @signal?
+ *session_want_stack - processes started from now on keep call stacks.
  */
 struct session_hooks {
 	/* The task of a process that starts: one that is known, or a new one. NULL: out of memory.

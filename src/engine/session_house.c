@@ -118,12 +118,9 @@ static void release_slots(struct session *s)
 
 bool session_serve(struct session *s)
 {
-	uint64_t count;
 	unsigned before = session_guests(s);
-	bool rang;
+	bool rang = session_serve_all(s) != 0;
 
-	eventfd_read(s->bell_fd, &count);
-	rang = session_serve_all(s) != 0;
 	session_reap(s);
 	release_slots(s);
 	return rang || before != session_guests(s);
@@ -133,8 +130,12 @@ unsigned session_guests(const struct session *s)
 {
 	unsigned n = 0;
 
-	for (unsigned i = 0; i < SEG_PROCS; i++)
-		n += s->procs[i].base && !s->procs[i].dead && s->procs[i].started;
+	/* Asked at every request of a client: only slots that are in use are looked at. */
+	for (uint64_t m = __atomic_load_n(&s->head->claimed, __ATOMIC_ACQUIRE); m; m &= m - 1) {
+		const struct proc *p = &s->procs[bits_low(m)];
+
+		n += p->base && !p->dead && p->started;
+	}
 	return n;
 }
 

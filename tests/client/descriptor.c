@@ -521,6 +521,111 @@ static bool wake_once(void)
 	return ((first & POLLIN) && !second) || wrong("first %#x, then %d", first, second);
 }
 
+/* ---- reads without a round trip, and calls that are not waited for ---- */
+
+struct times {
+	uint64_t value, enabled, running;
+};
+
+static bool grows(const struct times *from, const struct times *to)
+{
+	return (to->value >= from->value && to->enabled >= from->enabled &&
+		to->running >= from->running && to->running <= to->enabled) ||
+	       wrong("%llu %llu %llu, then %llu %llu %llu", (unsigned long long)from->value,
+		     (unsigned long long)from->enabled, (unsigned long long)from->running,
+		     (unsigned long long)to->value, (unsigned long long)to->enabled,
+		     (unsigned long long)to->running);
+}
+
+static int open_timed(pid_t pid, int cpu)
+{
+	struct perf_event_attr a = clock_attr();
+
+	a.read_format = PERF_FORMAT_TOTAL_TIME_ENABLED | PERF_FORMAT_TOTAL_TIME_RUNNING;
+	a.exclude_kernel = a.exclude_hv = 0;
+	a.config = cpu < 0 ? PERF_COUNT_SW_TASK_CLOCK : PERF_COUNT_SW_CPU_CLOCK;
+	return sys_open(&a, pid, cpu, -1, PERF_FLAG_FD_CLOEXEC);
+}
+
+/* Another event comes and goes between: what a client was told of the first holds no longer. */
+static bool grows_between_others(void)
+{
+	struct times last = {0}, t;
+	int fd = open_timed(0, -1);
+	bool ok = fd >= 0 || wrong("open: %s", strerrorname_np(errno));
+
+	for (int i = 0; i < 2000 && ok; i++) {
+		ok = read(fd, &t, sizeof(t)) == sizeof(t) && grows(&last, &t);
+		last = t;
+		if (i % 100 == 50)
+			close(open_timed(0, -1));
+		if (i % 100 == 75)
+			usleep(100);
+	}
+	ok = ok && (last.value > 0 || wrong("it counted nothing"));
+	ioctl(fd, PERF_EVENT_IOC_DISABLE, 0);
+	ok = ok && read(fd, &last, sizeof(last)) == sizeof(last);
+	burn(2);
+	ok = ok && read(fd, &t, sizeof(t)) == sizeof(t) &&
+	     (!memcmp(&t, &last, sizeof(t)) || wrong("it goes on when disabled"));
+	close(fd);
+	return ok;
+}
+
+/* A process that reads when it is told to, and hands over what it read. */
+static pid_t start_reader(int fd, const int ask[2], const int answer[2])
+{
+	pid_t pid = fork();
+	struct times t;
+	char go;
+
+	if (pid)
+		return pid;
+	close(ask[1]);
+	while (read(ask[0], &go, 1) == 1)
+		if (read(fd, &t, sizeof(t)) != sizeof(t) ||
+		    write(answer[1], &t, sizeof(t)) != sizeof(t))
+			_exit(1);
+	_exit(0);
+}
+
+static bool by_reader(const int ask[2], const int answer[2], struct times *t)
+{
+	return (write(ask[1], "", 1) == 1 && read(answer[0], t, sizeof(*t)) == sizeof(*t)) ||
+	       wrong("the reader is gone");
+}
+
+/* An event of a CPU is what whoever switched it last made of it, whoever looks. */
+static bool switched_for_all(void)
+{
+	int fd = open_timed(-1, 0), ask[2], answer[2], status;
+	struct times off, on, again, other;
+	bool ok = true;
+	pid_t pid;
+
+	if (fd < 0 && errno == EACCES)
+		return true; /* not this user's on this host */
+	if (fd < 0 || pipe(ask) || pipe(answer))
+		return wrong("open: %s", strerrorname_np(errno));
+	pid = start_reader(fd, ask, answer);
+	for (int i = 0; i < 50 && ok; i++) {
+		ioctl(fd, PERF_EVENT_IOC_DISABLE, 0);
+		ok = by_reader(ask, answer, &off) && read(fd, &again, sizeof(again)) > 0 &&
+		     (!memcmp(&off, &again, sizeof(off)) || wrong("the reader saw it go on"));
+		ioctl(fd, PERF_EVENT_IOC_ENABLE, 0);
+		ok = ok && by_reader(ask, answer, &on) && read(fd, &other, sizeof(other)) > 0 &&
+		     grows(&off, &on) && grows(&on, &other) &&
+		     (on.enabled > off.enabled || wrong("the reader saw it stand"));
+	}
+	close(ask[1]);
+	waitpid(pid, &status, 0);
+	close(ask[0]);
+	close(answer[0]);
+	close(answer[1]);
+	close(fd);
+	return ok;
+}
+
 static const struct {
 	const char *name;
 	bool (*fn)(void);
@@ -549,6 +654,8 @@ static const struct {
 	{"O_ASYNC: a signal for each overflow, with its descriptor", signal_per_overflow},
 	{"REFRESH(3): three overflows and no more", refresh_runs_out},
 	{"poll tells of a wake-up once", wake_once},
+	{"reads grow while it is enabled, and stand when it is not", grows_between_others},
+	{"an event of a CPU is off or on for all who look", switched_for_all},
 };
 
 int main(int argc, char **argv)

@@ -26,9 +26,9 @@ def dial():
     s = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     s.connect(f"\0quipu/{machine}/gate")
     return s
-def request(op, event=0, args=(), payload=b"", tid=0):
+def request(op, event=0, args=(), payload=b"", tid=0, ran=0):
     args = (list(args) + [0] * 6)[:6]
-    return struct.pack("<IIQ6Q", op, tid or os.getpid(), event, *[a & (1 << 64) - 1 for a in args]) + payload
+    return struct.pack("<IIQ7Q", op, tid or os.getpid(), event, *[a & (1 << 64) - 1 for a in args], ran) + payload
 def count():
     out = subprocess.run(["perf", "stat", "-x,", "-e", "instructions", GUEST], capture_output=True, text=True).stderr
     return [l.split(",")[0] for l in out.splitlines() if "instructions" in l][0]
@@ -84,12 +84,15 @@ while time.monotonic() < end:
         s = dial(); s.settimeout(5)
     op = random.choice([1, 2, 2, 2, 3, 4, 4, 5, 5, 6, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 99])
     args = [word() for _ in range(6)]
-    if op == 1: args[0] = 1
+    if op == 1: args[0] = 2
     if op == 2: args = [random.choice([0, os.getpid(), -1, 1 << 40]), random.choice([-1, 0, 1, 7, 8]), random.choice([0, random.randrange(60)]), random.randrange(16)]
     if op == 5: args = [0x2400 + random.randrange(14), random.choice([0, 1, 3, word()])]
     if op == 6: args = [random.choice([4096, 8192, 9 * 4096, 1 << 20, word()]), random.randrange(2), 0]
     payload = attr() if op == 2 else os.urandom(random.choice([0, 8, 300])) if random.random() < 0.3 else b""
-    message = request(op, random.randrange(1, 80) if random.random() < 0.9 else word(), args, payload)
+    ran = word() if random.random() < 0.1 else 0
+    message = request(op, random.randrange(1, 80) if random.random() < 0.9 else word(), args, payload, ran=ran)
+    if random.random() < 0.1:  # posted: it has no answer
+        s.send(request(5 | 1 << 31, random.randrange(1, 80), [0x2400 + random.randrange(14), word(), word()]))
     if random.random() < 0.01: message = message[:random.randrange(len(message))] or b"x"
     try:
         s.send(message)
@@ -113,7 +116,7 @@ print(first, count(), n)
 def scribbler(work):
     got = inside(work, r"""
 import mmap
-first = count(); s = dial(); s.send(request(1, args=[1])); s.recv(100)
+first = count(); s = dial(); s.send(request(1, args=[2])); s.recv(100)
 attr = struct.pack("<IIQQQQQ", 1, 128, 0, 100000, 1, 0, 0).ljust(128, b"\0")
 s.send(request(2, args=[0, -1, 0, 0], payload=attr)); answer, fds, f, a = socket.recv_fds(s, 100, 1)
 event = struct.unpack_from("<q2I4Q", answer)[3]
@@ -133,7 +136,7 @@ def deaf(work):
     got = inside(work, r"""
 first = count(); before = descriptors(); s = dial(); s.setblocking(False)
 try:
-    for i in range(200000): s.send(request(1, args=[1]))
+    for i in range(200000): s.send(request(1, args=[2]))
 except OSError: pass
 settle(before + 1)
 print(first, count())
