@@ -76,6 +76,7 @@ struct host_task {
 	uint64_t ran;	 /* ns of host CPU time that have been counted */
 	int stat_fd;	 /* its schedstat, -1 */
 	unsigned events; /* that were opened on it */
+	bool measured;	 /* it has had any, or descends from one that has */
 	unsigned scans;	 /* looks at its mappings that are still to come, after an exec */
 	uint64_t seen[HOST_MAPS]; /* start addresses of those that have been told */
 	unsigned nseen;

@@ -55,7 +55,7 @@ static int read_facts(pid_t tid, struct facts *f)
 	return seen > 0 && f->tgid ? 0 : -ESRCH;
 }
 
-static void watch_task(struct gate *g, pid_t tid, pid_t tgid)
+static void watch_task(struct gate *g, pid_t tid, pid_t tgid, bool measured)
 {
 	bool thread = tid != tgid;
 	struct host_task *t = calloc(1, sizeof(*t));
@@ -71,8 +71,18 @@ static void watch_task(struct gate *g, pid_t tid, pid_t tgid)
 	t->tgid = tgid;
 	t->cpu = -1;
 	t->stat_fd = -1;
+	t->measured = measured;
 	t->next = g->tasks;
 	g->tasks = t;
+}
+
+static struct host_task *host_task(const struct gate *g, pid_t tid)
+{
+	struct host_task *t = g->tasks;
+
+	while (t && t->tid != tid)
+		t = t->next;
+	return t;
 }
 
 static struct quipu_task *make_task(struct gate *g, pid_t tid, const struct facts *f,
@@ -84,7 +94,7 @@ static struct quipu_task *make_task(struct gate *g, pid_t tid, const struct fact
 	if (!task)
 		return NULL;
 	quipu_task_set_uid(task, f->uid);
-	watch_task(g, tid, f->tgid);
+	watch_task(g, tid, f->tgid, parent != NULL);
 	return task;
 }
 
@@ -107,24 +117,21 @@ struct quipu_task *tasks_find(struct gate *g, pid_t tid)
 static struct quipu_task *inherit_down(struct gate *g, pid_t pid, unsigned generations)
 {
 	struct quipu_task *parent, *task = quipu_task_find(g->core, pid);
+	const struct host_task *t = host_task(g, pid);
 	struct facts f;
 
-	if (task || !generations || pid <= 1 || read_facts(pid, &f))
+	/* One that an event was only asked for, and refused, is nothing to descend from. */
+	if (task && (!t || t->measured))
 		return task;
+	if (!generations || pid <= 1 || read_facts(pid, &f))
+		return NULL;
 	parent = inherit_down(g, f.ppid, generations - 1);
-	return parent ? make_task(g, pid, &f, parent) : NULL;
+	if (!parent || task)
+		return parent ? task : NULL;
+	return make_task(g, pid, &f, parent);
 }
 
 /* ---- the time of tasks that do not run under the engine ---- */
-
-static struct host_task *host_task(const struct gate *g, pid_t tid)
-{
-	struct host_task *t = g->tasks;
-
-	while (t && t->tid != tid)
-		t = t->next;
-	return t;
-}
 
 /* The descriptor is kept: time is asked for at every look. */
 static uint64_t host_cpu_ns(struct host_task *t)
@@ -237,8 +244,10 @@ void tasks_hold(struct gate *g, pid_t tid)
 {
 	struct host_task *t = host_task(g, tid);
 
-	if (t)
-		t->events++;
+	if (!t)
+		return;
+	t->events++;
+	t->measured = true;
 }
 
 /* What descends from a task counts on until there is no event at all: it may have inherited. */
@@ -290,6 +299,8 @@ struct quipu_task *tasks_started(void *arg, pid_t pid, const char *comm)
 	struct facts f;
 
 	count_no_more(g, pid);
+	if (!task)
+		task = quipu_task_find(g->core, pid);
 	if (task)
 		return task;
 	task = quipu_task_new(g->core, NULL, pid, pid, false, comm, 0);
