@@ -201,6 +201,34 @@ static int open_one(struct recording *r, size_t i, unsigned at)
 		  : 0;
 }
 
+/*
+ * An event that a driver accepts and no counter ever takes would end in a file without samples, so
+ * it is tried before the program runs: alone and pinned on a CPU, where it reads as nothing if it
+ * did not get a counter.
+ */
+static int try_to_count(struct recording *r, const struct quipu_parsed *e)
+{
+	struct quipu_attr attr = e->attr;
+	struct quipu_event *alone;
+	struct quipu_count count;
+	uint64_t value[8];
+	int rc = 0;
+
+	if (attr.type == PERF_TYPE_SOFTWARE)
+		return 0;
+	attr.flags &= ~(QUIPU_ATTR_DISABLED | QUIPU_ATTR_ENABLE_ON_EXEC | QUIPU_ATTR_INHERIT);
+	attr.flags |= QUIPU_ATTR_PINNED;
+	attr.read_format = 0;
+	if (events_open(&r->run, e, &attr, -1, (int)r->cpus[0], NULL, &alone))
+		return 0;
+	quipu_event_count(alone, &count);
+	if (!quipu_event_read(alone, value, sizeof(value)))
+		rc = cli_error("machine %s cannot sample %s: %s", r->run.machine->name, e->name,
+			       count.reason ? count.reason : "no counter takes it");
+	quipu_event_close(alone);
+	return rc;
+}
+
 static int open_ring(struct recording *r, unsigned at)
 {
 	struct ring *ring = &r->rings[at];
@@ -256,7 +284,9 @@ static int open_events(struct recording *r)
 		if (rc)
 			return rc;
 	}
-	return 0;
+	for (size_t i = 0; i < r->list.n && !rc; i++)
+		rc = try_to_count(r, &r->list.items[i]);
+	return rc;
 }
 
 /* ---- what the events are made of ---- */

@@ -166,14 +166,17 @@ def perf_wrote(work):
     holds('"class": null' in work.quipu("report", "--json", status=0).out, "JSON")
 
 
-@test("record refuses what no machine models, and says why a code was never counted")
+@test("record refuses what no machine models and what no counter takes, and says why, before anything runs")
 def record_reasons(work):
     for event in ("page-faults", "alignment-faults"):
         result = work.quipu("record", "-e", event, "--", guest("true"))
         one_line_error(result, event, "no pages and no kernel")
         holds(not os.path.exists(work.path("perf.data")), "a file was left")
-    result = work.quipu("record", "-e", "r2a", "-c", "1000", "--", guest("true"))
-    holds("no counter of this machine takes that raw code 0x2a" in result.err, result)
+    for options in (["-e", "r2a"], ["-a", "-e", "r2a"], ["-e", "{cycles,r2a}:S"], ["-e", "cycles,r2a"]):
+        result = work.quipu("record", *options, "-c", "1000", "--", guest("recurse"), "10")
+        equal(result.out, "", "the program ran")
+        one_line_error(result, "cannot sample r2a", "no counter of this machine takes that raw code 0x2a")
+        holds(not os.path.exists(work.path("perf.data")), "a file was left")
 
 
 @test("prefetches: what is missing is the model of prefetches, not the cache")
