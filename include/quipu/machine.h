@@ -92,6 +92,9 @@ struct quipu_machine {
 	uint64_t timebase_hz; /* timebase-frequency, 0 when absent */
 	unsigned tick_hz;     /* quipu,tick-hz, default 250 */
 	bool timing_full;     /* quipu,timing = "full" */
+	/* quipu,other-programs = "count": programs of another instruction set that are measured run
+	 * under the engine as well, as if they were of this machine's */
+	bool other_programs;
 	uint16_t cost[QUIPU_INSN_CLASSES]; /* cycles of each class */
 	uint64_t memory_bytes;
 	void *fdt; /* the whole tree: a packed copy (no slack, nothing behind the last block) */

@@ -741,7 +741,8 @@ static void ask_exec(struct gate *g, struct client *c, size_t payload, struct an
 		return;
 	}
 	rc = tasks_is_workload(g, c->who.pid)
-		     ? session_command(g->session, path, argv0, &words, &nwords, &err)
+		     ? session_command(g->session, path, argv0, tasks_is_measured(g, c->who.pid),
+				       &words, &nwords, &err)
 		     : -ENOEXEC;
 	if (!rc) {
 		a->reply.result = put_command(g, a, words, nwords);

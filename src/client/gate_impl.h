@@ -152,6 +152,8 @@ void tasks_exec(struct gate *, pid_t pid, const char *comm);
 /* Is what @pid is about to run measured, rather than a client or a helper? For programs that could
  * run natively. */
 bool tasks_is_workload(struct gate *, pid_t pid);
+/* tasks_is_measured - does a client count it: are there events on it or what it descends from? */
+bool tasks_is_measured(struct gate *, pid_t pid);
 void tasks_guest_ended(void *gate, pid_t pid);
 /* The time of @tid counts from now on: an event was opened on it. tasks_run - what all have run is
  * counted. */

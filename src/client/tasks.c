@@ -278,6 +278,11 @@ static bool runs_here(const struct gate *g)
 #endif
 }
 
+bool tasks_is_measured(struct gate *g, pid_t pid)
+{
+	return inherit_down(g, pid, GENERATIONS);
+}
+
 bool tasks_is_workload(struct gate *g, pid_t pid)
 {
 	struct facts f;

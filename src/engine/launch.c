@@ -109,7 +109,7 @@ static int check_program(struct session *s, struct elf_facts *elf, struct sessio
 
 static int find_qemu(struct session *s, struct session_error *err)
 {
-	const char *name = isa_files[s->machine->isa].qemu;
+	const char *name = isa_files[s->isa].qemu;
 
 	if (s->options.qemu_dir) {
 		if (asprintf(&s->qemu, "%s/%s", s->options.qemu_dir, name) < 0)
@@ -129,8 +129,9 @@ static int find_qemu(struct session *s, struct session_error *err)
 
 static int find_sysroot(struct session *s, const struct elf_facts *elf, struct session_error *err)
 {
-	const struct isa_files *f = &isa_files[s->machine->isa];
-	const char *root = s->options.sysroot ? s->options.sysroot : f->sysroot;
+	const struct isa_files *f = &isa_files[s->isa];
+	bool given = s->options.sysroot && s->isa == s->machine->isa;
+	const char *root = given ? s->options.sysroot : f->sysroot;
 	char *interp = NULL;
 	int rc = 0;
 
@@ -147,7 +148,9 @@ static int find_sysroot(struct session *s, const struct elf_facts *elf, struct s
 			    f->libc ? f->libc : "");
 	} else {
 		s->sysroot = strdup(root);
-		snprintf(s->head->sysroot, SEG_PATH, "%s", root);
+		/* What is Debian's, the plugin finds by itself, for each instruction set. */
+		if (given)
+			snprintf(s->head->sysroot, SEG_PATH, "%s", root);
 	}
 	free(interp);
 	return rc;
@@ -190,9 +193,9 @@ char **session_qemu_argv(const struct session *s, char *const args[])
 	argv[i++] = spec;
 	argv[i++] = "-seed";
 	argv[i++] = "1";
-	if (isa_files[s->machine->isa].cpu) {
+	if (isa_files[s->isa].cpu) {
 		argv[i++] = "-cpu";
-		argv[i++] = (char *)isa_files[s->machine->isa].cpu;
+		argv[i++] = (char *)isa_files[s->isa].cpu;
 	}
 	if (s->sysroot) {
 		argv[i++] = "-L";
@@ -269,6 +272,7 @@ int session_prepare(struct session *s, char *const argv[], struct session_error 
 	int rc;
 
 	s->argv = argv;
+	s->isa = s->machine->isa;
 	snprintf(s->head->plugin, SEG_PATH, "%s", s->options.plugin);
 	rc = find_program(s, argv[0], err);
 	if (!rc)
@@ -292,10 +296,26 @@ static void forget_program(struct session *s)
 	s->program = s->sysroot = NULL;
 }
 
-int session_command(struct session *s, const char *path, const char *argv0, char ***words,
-		    size_t *nwords, struct session_error *err)
+/* Does the machine run it? Its own programs always, others where they are measured and the tree
+ * says so. */
+static bool takes(const struct session *s, unsigned elf, bool measured, enum quipu_isa *isa)
+{
+	*isa = s->machine->isa;
+	if (elf == quipu_isa_elf(*isa))
+		return session_runs(*isa);
+	for (unsigned i = 0; measured && s->machine->other_programs && i < QUIPU_ISAS; i++)
+		if (elf == quipu_isa_elf(i) && session_runs(i)) {
+			*isa = i;
+			return true;
+		}
+	return false;
+}
+
+int session_command(struct session *s, const char *path, const char *argv0, bool measured,
+		    char ***words, size_t *nwords, struct session_error *err)
 {
 	char *const args[] = {(char *)argv0, NULL};
+	enum quipu_isa isa;
 	struct elf_facts elf;
 	char **argv;
 	size_t n = 0;
@@ -306,8 +326,13 @@ int session_command(struct session *s, const char *path, const char *argv0, char
 	if (!s->program)
 		return -ENOMEM;
 	rc = elf_read(path, &elf, err->text, sizeof(err->text));
-	if (rc || elf.machine != quipu_isa_elf(s->machine->isa) || !session_runs(s->machine->isa))
+	if (rc || !takes(s, elf.machine, measured, &isa))
 		return -ENOEXEC;
+	if (isa != s->isa) {
+		free(s->qemu);
+		s->qemu = NULL;
+		s->isa = isa;
+	}
 	rc = s->qemu ? 0 : find_qemu(s, err);
 	if (!rc)
 		rc = find_sysroot(s, &elf, err);

@@ -105,8 +105,9 @@ void session_free(struct session *);
  *session_sync - deadlines that a control call changed reach the threads that run (at their next
  *fold). session_guests - processes that are alive. session_has - is @pid one of them?
  *session_command - the words that run @path under the engine as @argv0: NULL-terminated, owned by
- *the caller as one block with @nwords words. -ENOEXEC: not a program of this machine's instruction
- *set; -errno with @err. session_lacks - does a process that already runs not count @signal?
+ *the caller as one block with @nwords words. -ENOEXEC: not a program that this machine runs (of
+ *another instruction set, where it is not @measured or quipu,other-programs is not "count"); -errno
+ *with @err. session_lacks - does a process that already runs not count @signal?
  *session_want_stack - processes started from now on keep call stacks.
  */
 struct session_hooks {
@@ -123,8 +124,8 @@ void session_refresh(struct session *);
 void session_sync(struct session *);
 unsigned session_guests(const struct session *);
 bool session_has(const struct session *, pid_t pid);
-int session_command(struct session *, const char *path, const char *argv0, char ***words,
-		    size_t *nwords, struct session_error *err);
+int session_command(struct session *, const char *path, const char *argv0, bool measured,
+		    char ***words, size_t *nwords, struct session_error *err);
 bool session_lacks(struct session *, quipu_signal);
 void session_want_stack(struct session *);
 /*

@@ -95,8 +95,9 @@ struct session {
 	int child_pidfd;
 	int go_fd, fail_fd; /* pipes: let the child exec; errno of an exec that failed */
 	struct quipu_task *task;
-	char *qemu;    /* path of qemu-<isa> */
-	char *program; /* path of the guest program */
+	enum quipu_isa isa; /* of the program that is being started */
+	char *qemu;	    /* path of qemu-<isa>, for programs of that */
+	char *program;	    /* path of the guest program */
 	char *sysroot;
 	char *const *argv;
 	int status;

@@ -356,13 +356,30 @@ static void read_time(struct quipu_machine *m, const struct dt *dt, uint32_t cpu
 		dt_note(dt, QUIPU_NOTE_UNDERSTOOD, at, "quipu,timing", "%s", timing);
 }
 
+static void read_programs(struct quipu_machine *m, const struct dt *dt, uint32_t cpus)
+{
+	const char *word;
+	uint32_t at;
+
+	if (!machine_property(dt, cpus, "quipu,other-programs", &at))
+		return;
+	word = dt_string(dt->fdt, dt->nodes[at].offset, "quipu,other-programs");
+	m->other_programs = word && !strcmp(word, "count");
+	if (!m->other_programs && (!word || strcmp(word, "helper")))
+		dt_note(dt, QUIPU_NOTE_WRONG, at, "quipu,other-programs",
+			"is neither \"helper\" nor \"count\"; taken as helper");
+	else
+		dt_note(dt, QUIPU_NOTE_UNDERSTOOD, at, "quipu,other-programs", "%s", word);
+}
+
 /*
  * A private property of /cpus that nobody reads is a slip of the pen: the machine would not be what
  * its author meant. Rooms keep theirs on nodes of their own.
  */
 static void check_private(const struct dt *dt, uint32_t cpus)
 {
-	static const char *const known[] = {"quipu,isa", "quipu,tick-hz", "quipu,timing"};
+	static const char *const known[] = {"quipu,isa", "quipu,tick-hz", "quipu,timing",
+					    "quipu,other-programs"};
 	int at;
 
 	fdt_for_each_property_offset(at, dt->fdt, dt->nodes[cpus].offset)
@@ -490,6 +507,7 @@ static int read_all(struct quipu_machine *m, struct dt *dt)
 		goto out;
 	read_clock(m, dt, cpus, cpu_node);
 	read_time(m, dt, cpus);
+	read_programs(m, dt, cpus);
 	costs_default(m->cost);
 	costs_read(m, dt, 0);
 	costs_read(m, dt, cpus);
