@@ -184,29 +184,31 @@ void quipu_partition_next_number(struct quipu_partition *, uint32_t);
 
 /* ---- the resolver ---- */
 
-/* The way to a partition's firmware. Errors are negative errno; the owner outlives its handles. */
+/*
+ * The way to a partition's firmware. Errors are negative errno; the transport outlives its handles.
+ * R1-6 allows a partition one call in process, so the lock is the partition's, whoever holds a
+ * handle: @lock is held for a whole sequence of calls.
+ */
 struct quipu_rtas_transport {
-	/* Which partition of which machine: handles of one share a lock (R1-6). */
-	char machine[32];
-	unsigned partition;
-	unsigned cell_bytes;   /* of an RTAS cell; 4 unless said */
-	const char *lock_file; /* of the partition, between processes; NULL: none */
 	void *arg;
-	int64_t (*token)(void *arg, const char *function); /* -ENOENT: not implemented */
+	/* -ENOENT: not implemented */
+	int64_t (*token)(void *arg, const char *function);
+	void (*lock)(void *arg); /* NULL: there is none, sequences may be cancelled by others */
+	void (*unlock)(void *arg);
 	/* Contiguous memory of the partition: *ra for the firmware, *va for us. */
 	int (*alloc)(void *arg, size_t size, uint64_t *ra, void **va);
 	void (*free)(void *arg, size_t size, uint64_t ra, void *va);
 	/*
-	 * Make the call. @cells: in host order, token, nargs, nret, args; rets come back. @ra, @va,
-	 * @size: the work area, for transports whose *va is a copy.
+	 * Make the call. @cells: in host order, token, nargs, nret, args; the rets come back there.
+	 * The work area is the @size bytes at @ra, @va, as alloc gave them.
 	 */
 	int (*call)(void *arg, uint32_t *cells, unsigned ncells, uint64_t ra, void *va,
 		    size_t size);
 };
 
 /*
- * quipu_rtas_model - the transport to a partition of this process. 0, -ENOMEM, -ENOSPC (too many
- *	users of its memory). quipu_rtas_model_free - after the last handle.
+ * quipu_rtas_model - the transport to a partition of this process. 0, -ENOMEM, -ENOENT (no such
+ *	partition). quipu_rtas_model_free - after the last handle.
  */
 int quipu_rtas_model(struct quipu_rtas_transport **, struct quipu_lpar *, unsigned partition);
 void quipu_rtas_model_free(struct quipu_rtas_transport *);

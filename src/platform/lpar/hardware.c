@@ -40,6 +40,17 @@ static struct lpar_page *find_page(struct quipu_partition *p, uint64_t number)
 	return page;
 }
 
+static uint8_t *make_block(struct quipu_partition *p, size_t size)
+{
+	struct lpar_block *b = calloc(1, sizeof(*b) + size);
+
+	if (!b)
+		return NULL;
+	b->next = p->blocks;
+	p->blocks = b;
+	return b->bytes;
+}
+
 static struct lpar_page *make_page(struct quipu_partition *p, uint64_t number)
 {
 	struct lpar_page *page = find_page(p, number), **at = bucket(p, number);
@@ -49,11 +60,42 @@ static struct lpar_page *make_page(struct quipu_partition *p, uint64_t number)
 	page = calloc(1, sizeof(*page));
 	if (!page)
 		return NULL;
+	page->bytes = make_block(p, LPAR_PAGE);
+	if (!page->bytes) {
+		free(page);
+		return NULL;
+	}
 	page->number = number;
 	page->next = *at;
 	*at = page;
 	p->npages++;
 	return page;
+}
+
+static uint8_t *make_window(struct quipu_partition *p)
+{
+	uint8_t *bytes = p->rmo_size ? make_block(p, p->rmo_size) : NULL;
+
+	for (uint64_t at = 0; bytes && at < p->rmo_size; at += LPAR_PAGE) {
+		struct lpar_page *page = make_page(p, (p->rmo + at) / LPAR_PAGE);
+
+		if (!page)
+			return NULL;
+		memcpy(bytes + at, page->bytes, LPAR_PAGE);
+		page->bytes = bytes + at;
+	}
+	p->window = bytes;
+	return bytes;
+}
+
+uint8_t *lpar_window(struct quipu_partition *p)
+{
+	uint8_t *bytes;
+
+	pthread_mutex_lock(&p->memory_lock);
+	bytes = p->window ? p->window : make_window(p);
+	pthread_mutex_unlock(&p->memory_lock);
+	return bytes;
 }
 
 /* In pieces that lie in one page each. @buf NULL: the pages are made, nothing is copied. */
@@ -126,6 +168,8 @@ struct quipu_partition *lpar_partition_new(struct quipu_lpar *l, unsigned number
 	p->nranges = 1;
 	pthread_mutex_init(&p->lock, NULL);
 	pthread_mutex_init(&p->memory_lock, NULL);
+	pthread_mutex_init(&p->os_lock, NULL);
+	pthread_mutex_init(&p->buffer_lock, NULL);
 	l->partition[l->npartitions++] = p;
 	return p;
 }
@@ -140,7 +184,16 @@ static void partition_free(struct quipu_partition *p)
 			p->pages[i] = next;
 		}
 	pthread_mutex_destroy(&p->lock);
+	while (p->blocks) {
+		struct lpar_block *next = p->blocks->next;
+
+		free(p->blocks);
+		p->blocks = next;
+	}
 	pthread_mutex_destroy(&p->memory_lock);
+	pthread_mutex_destroy(&p->os_lock);
+	pthread_mutex_destroy(&p->buffer_lock);
+	free(p->buffers);
 	free(p->cpus);
 	free(p);
 }

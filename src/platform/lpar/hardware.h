@@ -25,7 +25,13 @@ struct lpar_range {
 struct lpar_page {
 	uint64_t number;
 	struct lpar_page *next;
-	uint8_t bytes[LPAR_PAGE];
+	uint8_t *bytes;
+};
+
+/* The host's memory behind pages: a page of its own, or the whole RMO buffer. */
+struct lpar_block {
+	struct lpar_block *next;
+	uint8_t bytes[];
 };
 
 struct lpar_injection {
@@ -72,6 +78,13 @@ struct quipu_partition {
 	pthread_mutex_t memory_lock; /* pages; taken last */
 	struct lpar_page *pages[LPAR_BUCKETS];
 	unsigned npages;
+	struct lpar_block *blocks;
+	uint8_t *window; /* the RMO buffer in one piece, once someone uses it */
+
+	/* What the partition's operating system keeps: who may call, which buffers are in use. */
+	pthread_mutex_t os_lock;
+	pthread_mutex_t buffer_lock;
+	uint8_t *buffers; /* a byte for each page of the RMO buffer */
 };
 
 struct quipu_lpar {
@@ -91,6 +104,9 @@ struct quipu_lpar {
 /* A partition with the defaults of the binding, not authorised. NULL: out of memory. */
 struct quipu_partition *lpar_partition_new(struct quipu_lpar *, unsigned number);
 struct quipu_lpar *lpar_new(struct quipu_hvmap *);
+/* The RMO buffer as one piece of the host's memory, made when first asked for. NULL: it has none,
+ * or out of memory. */
+uint8_t *lpar_window(struct quipu_partition *);
 /* Is all of [ra, ra + size) in one range? */
 bool lpar_in_memory(const struct quipu_partition *, uint64_t ra, uint64_t size);
 uint64_t lpar_now(const struct quipu_lpar *);

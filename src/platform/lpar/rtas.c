@@ -41,14 +41,16 @@ struct call {
 
 /* ---- cells ---- */
 
-static int read_cell(const struct call *c, unsigned i, uint32_t *value)
+/* @n cells from cell @first on, each read once. A 64-bit cell holds a sign-extended word: its low
+ * half is the value. */
+static int read_cells(const struct call *c, unsigned first, unsigned n, uint32_t *values)
 {
-	uint8_t raw[8];
-	int err =
-		quipu_partition_read(c->p, c->at + (uint64_t)i * c->cell_bytes, raw, c->cell_bytes);
+	uint8_t raw[MOST_CELLS * 8];
+	unsigned w = c->cell_bytes;
+	int err = quipu_partition_read(c->p, c->at + (uint64_t)first * w, raw, (size_t)n * w);
 
-	/* A 64-bit cell holds a sign-extended word: its low half is the value. */
-	*value = err ? 0 : bits_be32(raw + c->cell_bytes - 4);
+	for (unsigned i = 0; !err && i < n; i++)
+		values[i] = bits_be32(raw + (size_t)i * w + w - 4);
 	return err;
 }
 
@@ -74,9 +76,8 @@ static int find_buffer(struct call *c)
 
 	if (c->at % 8 || c->at >= p->rma || bytes > p->rma - c->at)
 		return -EFAULT;
-	for (unsigned i = 0; i < HEAD_CELLS; i++)
-		if (read_cell(c, i, &c->head[i]))
-			return -EFAULT;
+	if (read_cells(c, 0, HEAD_CELLS, c->head))
+		return -EFAULT;
 	if (c->head[1] > MOST_CELLS || c->head[2] > MOST_CELLS ||
 	    c->head[1] + c->head[2] > MOST_CELLS)
 		return -EFAULT;
@@ -415,8 +416,7 @@ static void dispatch(struct call *c)
 
 	refuse(c, QUIPU_RTAS_PARAM_ERROR);
 	if (known && c->head[1] == NARGS && c->head[2] == NRET) { /* C2 */
-		for (unsigned i = 0; i < NARGS; i++)
-			read_cell(c, HEAD_CELLS + i, &c->arg[i]);
+		read_cells(c, HEAD_CELLS, NARGS, c->arg);
 		perftools(c);
 	}
 	count(c->p, c->status);

@@ -18,6 +18,7 @@
 #include "platform/lpar/tree.h"
 
 #define MODULES_MOST 1024u
+#define RMO_MOST     (16u << 20)
 
 int lpar_tree_node(const struct quipu_machine *m)
 {
@@ -240,9 +241,10 @@ static int read_memory(const struct lpar_tree *t, int node, struct quipu_partiti
 		return lpar_wrong(t, node, "quipu,rmo-buffer", "needs a 64-bit base and size");
 	p->rmo = bits_be64(cells);
 	p->rmo_size = bits_be64(cells + 2);
-	if (p->rmo % LPAR_PAGE || p->rmo_size > p->rma || p->rmo > p->rma - p->rmo_size)
+	if (p->rmo % LPAR_PAGE || p->rmo_size % LPAR_PAGE || p->rmo_size > RMO_MOST ||
+	    p->rmo_size > p->rma || p->rmo > p->rma - p->rmo_size)
 		return lpar_wrong(t, node, "quipu,rmo-buffer",
-				  "must begin on a page and lie inside the RMA");
+				  "must be whole pages inside the RMA, 16 MiB at most");
 	return 0;
 }
 
