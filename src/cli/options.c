@@ -40,6 +40,7 @@ static int parse_run(const struct options_set *set, struct run_options *r, int c
 	case 'h': fputs(set->usage, stdout); return -1;
 	case OPT_TRACE: r->trace = optarg ? optarg : ""; return 0;
 	case OPT_NO_LOCAL: r->bell = true; return 0;
+	case OPT_SYSFS: r->sysfs = optarg; return 0;
 	case OPT_PARANOID: return parse_paranoid(&r->paranoid);
 	case OPT_TIMING: return parse_timing(&r->timing_full);
 	case ':':
@@ -69,7 +70,7 @@ int options_parse(const struct options_set *set, void *options, struct run_optio
 		if (rc)
 			return rc;
 	}
-	if (optind == argc)
+	if (optind == argc && !(set->bare && set->bare(options, run)))
 		return cli_error("nothing to run: name a program, for example `%s`", set->example);
 	*left = argv + optind;
 	return 0;

@@ -11,7 +11,7 @@
 #include "cli/run.h"
 
 /* Words without a letter. A command's own begin at OPT_OWN. */
-enum { OPT_TRACE = 256, OPT_TIMING, OPT_PARANOID, OPT_NO_LOCAL, OPT_OWN };
+enum { OPT_TRACE = 256, OPT_TIMING, OPT_PARANOID, OPT_NO_LOCAL, OPT_SYSFS, OPT_OWN };
 
 /* clang-format off */
 #define OPTIONS_RUN_LETTERS "m:L:vh"
@@ -29,6 +29,7 @@ enum { OPT_TRACE = 256, OPT_TIMING, OPT_PARANOID, OPT_NO_LOCAL, OPT_OWN };
 	{"cpu", required_argument, NULL, 'C'},                                                     \
 	{"output", required_argument, NULL, 'o'},                                                  \
 	{"timing", required_argument, NULL, OPT_TIMING},                                           \
+	{"sysfs", required_argument, NULL, OPT_SYSFS},                                             \
 	{"no-local", no_argument, NULL, OPT_NO_LOCAL}
 /* clang-format on */
 
@@ -43,6 +44,8 @@ struct options_set {
 	const struct option *words;
 	/* Its own options, with getopt's optarg: 0, an exit status, or OPTIONS_NOT_MINE. */
 	int (*own)(void *options, int c);
+	/* May the program be left out, with these options? NULL: never. */
+	bool (*bare)(const void *options, const struct run_options *);
 };
 
 /*

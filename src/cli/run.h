@@ -14,6 +14,7 @@
 struct run_options {
 	const char *machine; /* -m, or NULL: chosen by the program's ELF header */
 	const char *sysroot; /* -L */
+	const char *sysfs;   /* --sysfs: a recorded /sys for the host's own PMUs */
 	bool stack;	     /* -g */
 	bool branches;	     /* -b */
 	bool bell;	     /* --no-local: every overflow waits for the machine (testing) */

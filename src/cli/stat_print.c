@@ -336,13 +336,22 @@ static void text_title(FILE *f, const struct stat_sheet *s)
 static void text_foot(FILE *f, const struct stat_sheet *s)
 {
 	int pad = 5 + NAME_WIDTH - (int)strlen(" seconds time elapsed");
+	const char *label = s->host ? "host" : "modelled";
 
 	if (s->runs > 1)
-		fprintf(f, "\n %17.9f +- %.9f seconds time elapsed  ( +-%6.2f%% )  modelled\n",
+		fprintf(f, "\n %17.9f +- %.9f seconds time elapsed  ( +-%6.2f%% )  %s\n",
 			s->elapsed, s->elapsed_deviation,
-			s->elapsed ? 100 * s->elapsed_deviation / s->elapsed : 0);
+			s->elapsed ? 100 * s->elapsed_deviation / s->elapsed : 0, label);
 	else
-		fprintf(f, "\n %17.9f seconds time elapsed%*s modelled\n", s->elapsed, pad + 1, "");
+		fprintf(f, "\n %17.9f seconds time elapsed%*s %s\n", s->elapsed, pad + 1, "",
+			label);
+	if (s->host && (s->host_user > 0 || s->host_system > 0))
+		fprintf(f, "\n %17.9f seconds user%*s host\n %17.9f seconds sys%*s host\n",
+			s->host_user, pad + 9, "", s->host_system, pad + 10, "");
+	if (s->host) {
+		fputc('\n', f);
+		return;
+	}
 	fprintf(f, " %17.9f seconds on this host%*s host      # %.3f user, %.3f sys\n\n",
 		s->host_elapsed, pad + 1, "", s->host_user, s->host_system);
 }

@@ -53,6 +53,7 @@ struct stat_sheet {
 	bool digits;	       /* no thousands separators */
 	const char *title;     /* "'./prog'" or "CPU(s) 0,1" */
 	unsigned runs;
+	bool host;		  /* the host's kernel counted: its own time is the run's */
 	bool interval;		  /* @at is the end of the interval; no title, no foot */
 	double at;		  /* s, model time */
 	double elapsed;		  /* s of model time that the rows stand for */
