@@ -245,6 +245,8 @@ void quipu_core_tick_at(struct quipu_core *, unsigned cpu, const struct quipu_sa
 /* quipu_core_next_tick - when the next tick of @cpu is due (ns of its clock), UINT64_MAX when none
  * is needed. */
 uint64_t quipu_core_next_tick(const struct quipu_core *, unsigned cpu);
+/* quipu_core_next_rotation - the same of the next turn of events that share counters alone. */
+uint64_t quipu_core_next_rotation(const struct quipu_core *, unsigned cpu);
 int quipu_core_set_online(struct quipu_core *, unsigned cpu, bool online);
 /*
  * quipu_core_migrate - the events of @pmu on CPU @from go on, with their counts, on CPU @to: for an

@@ -28,6 +28,18 @@ enum { NR_DISABLE = 1, NR_SET_OUTPUT = 5, NR_ID = 7 };
 
 /* ---- the machine's time ---- */
 
+/* An idle CPU's clock goes to @time; on the way events take turns when it is due. */
+static void idle_until(struct gate *g, unsigned cpu, uint64_t time)
+{
+	uint64_t due;
+
+	while ((due = quipu_system_next_timer(g->system, cpu)) <= time) {
+		quipu_system_wake(g->system, cpu, due);
+		quipu_system_timer(g->system, cpu);
+	}
+	quipu_system_wake(g->system, cpu, time);
+}
+
 /*
  * While no program runs under the engine the machine's clock follows the host's, for a client that
  * only watches. It moves when a client looks (reads, disables), never when one prepares: what
@@ -46,7 +58,10 @@ void ask_clock(struct gate *g, uint64_t now)
 	g->follow_from = now;
 	g->watched = true;
 	time = quipu_system_time(g->system) + delta;
-	quipu_system_wake(g->system, 0, time);
+	if (quipu_core_current(g->core, 0))
+		quipu_system_wake(g->system, 0, time);
+	else
+		idle_until(g, 0, time);
 }
 
 /* Watching begins with the last event that is opened or enabled before the first look. */
@@ -63,7 +78,7 @@ static void sync_cpu(struct gate *g, const struct quipu_event *e)
 
 	if (cpu < 0 || quipu_core_current(g->core, (unsigned)cpu))
 		return;
-	quipu_system_wake(g->system, (unsigned)cpu, quipu_system_time(g->system));
+	idle_until(g, (unsigned)cpu, quipu_system_time(g->system));
 }
 
 /* Everything that has happened up to the host's time @now is known, as far as it concerns @e (NULL:

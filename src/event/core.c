@@ -452,6 +452,19 @@ void core_tell(struct quipu_core *core, unsigned n)
 		core->ops->tick_needed(core->arg, n, due != NEVER);
 }
 
+uint64_t quipu_core_next_rotation(const struct quipu_core *core, unsigned n)
+{
+	uint64_t due = NEVER;
+
+	if (n >= core->config.ncpus)
+		return NEVER;
+	for (size_t i = 0; i < core->npmus; i++) {
+		if (core->cpus[n].classes[i].mux_due < due)
+			due = core->cpus[n].classes[i].mux_due;
+	}
+	return due;
+}
+
 uint64_t quipu_core_next_tick(const struct quipu_core *core, unsigned cpu)
 {
 	return cpu < core->config.ncpus ? next_tick(&core->cpus[cpu], core->npmus) : NEVER;

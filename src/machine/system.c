@@ -229,6 +229,18 @@ void quipu_system_stop(struct quipu_system *sys, unsigned cpu, bool preempt)
 	rearm(sys, cpu);
 }
 
+/* Events that are more than the counters rotate while their CPU sleeps, too. */
+static void take_turns(struct quipu_system *sys, unsigned cpu, uint64_t until)
+{
+	uint64_t due;
+
+	while ((due = quipu_core_next_rotation(sys->core, cpu)) <= until) {
+		quipu_system_wake(sys, cpu, due);
+		advance_rooms(sys);
+		quipu_core_tick(sys->core, cpu);
+	}
+}
+
 void quipu_system_idle(struct quipu_system *sys, unsigned cpu, uint64_t ns)
 {
 	struct quipu_task *task = quipu_core_current(sys->core, cpu);
@@ -236,7 +248,8 @@ void quipu_system_idle(struct quipu_system *sys, unsigned cpu, uint64_t ns)
 
 	if (task)
 		quipu_sched_out(sys->core, cpu, false);
-	sys->cpus[cpu].idle_ns += ns;
+	take_turns(sys, cpu, now + ns);
+	quipu_system_wake(sys, cpu, now + ns);
 	advance_rooms(sys);
 	run_interval(sys, now + ns);
 	if (task)
