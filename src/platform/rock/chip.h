@@ -186,7 +186,12 @@ void rock_terms_choose(struct quipu_rock *, struct rock_pair *, enum rock_type, 
 void rock_terms_arm(struct quipu_rock *, struct rock_pair *, enum rock_type, enum rock_kind);
 /* The deadline slot of its first signal. */
 unsigned rock_terms_slot(enum rock_type, enum rock_kind);
+/* The sample registers that the interrupt being served gives; all 0 without one. */
+void rock_sample_words(const struct quipu_rock *, enum rock_type, uint64_t words[REGS_MAX]);
 /* hardware.c, for signals.c */
+void rock_instr_words(unsigned strand, const struct quipu_rock_instr *, uint64_t words[REGS_MAX]);
+void rock_l2_words(const struct quipu_rock_l2 *, uint64_t words[REGS_MAX]);
+void rock_mmu_words(const struct quipu_rock_mmu *, uint64_t words[REGS_MAX]);
 void rock_counter_add(struct quipu_rock *, struct rock_pair *, enum rock_type, uint64_t n);
 void rock_sampler_candidates(struct quipu_rock *, struct rock_pair *, enum rock_type, uint64_t n);
 
@@ -214,5 +219,10 @@ struct rock_follow {
  */
 unsigned rock_events_follow(enum rock_type, unsigned source, uint64_t filter,
 			    struct rock_follow *out, const char **missing);
+/*
+ * Signals of a sampler's candidates. @filter: its CONTEXT_FILTER or TXN_INFO_FILTER. That of L2
+ * filters kinds of transactions here; their EVT is looked at when one is captured.
+ */
+unsigned rock_samples_follow(enum rock_type, uint64_t filter, struct rock_follow *out);
 
 #endif

@@ -201,18 +201,18 @@ static struct want want_of(const struct quipu_event *e)
 	};
 }
 
-static int check_hardware(struct rock_driver *d, const struct want *w, uint64_t flags)
+/* A counter or a sampler: can it, and does the engine carry what it needs? */
+static int check_half(struct rock_driver *d, const struct want *w, uint64_t filter, bool sampled)
 {
 	char buf[160];
 	const char *text = NULL;
 
-	if (!d->env.can(d->env.arg, slots[w->slot].code, w->source,
-			filter_of(w, flags | QUIPU_ATTR_EXCLUDE_KERNEL), w->syn, &text, buf,
+	if (!d->env.can(d->env.arg, slots[w->slot].code, w->source, filter, sampled, &text, buf,
 			sizeof(buf))) {
 		quipu_core_reason(d->env.core, "%s", text);
 		return -ENOENT;
 	}
-	if (d->env.want(d->env.arg, slots[w->slot].code, w->source, filter_of(w, flags))) {
+	if (d->env.want(d->env.arg, slots[w->slot].code, w->source, filter, sampled)) {
 		quipu_core_reason(d->env.core, "too many different events in one session: the "
 					       "engine has no counter left for this one");
 		return -EOPNOTSUPP;
@@ -220,6 +220,15 @@ static int check_hardware(struct rock_driver *d, const struct want *w, uint64_t 
 	if (text)
 		quipu_core_reason(d->env.core, "%s", text);
 	return 0;
+}
+
+/* A sampler that admits no user activity samples nothing, as a counter counts nothing: no refusal.
+ */
+static int check_sampler(struct rock_driver *d, const struct quipu_event *e, const struct want *w)
+{
+	if (w->slot == SLOT_INSTR && (quipu_event_attr(e)->flags & QUIPU_ATTR_EXCLUDE_USER))
+		return 0;
+	return check_half(d, w, rock_ring_filter(e), true);
 }
 
 static int check_excludes(struct rock_driver *d, const struct want *w, enum pmu_kind kind,
@@ -285,15 +294,17 @@ static int init_counter(struct rock_driver *d, struct quipu_event *e, enum pmu_k
 			"Rock records no branch stacks; use call graphs (-g) instead of -b");
 		return -EOPNOTSUPP;
 	}
+	begin(e, &w);
 	err = check_excludes(d, &w, kind, a);
 	if (!err)
-		err = check_hardware(d, &w, a->flags);
+		err = check_half(d, &w, filter_of(&w, a->flags | QUIPU_ATTR_EXCLUDE_KERNEL), false);
+	if (!err && w.syn)
+		err = check_sampler(d, e, &w);
 	if (err)
 		return err;
 	if ((w.slot == SLOT_CYC || w.slot == SLOT_INSTR) && (a->flags & QUIPU_ATTR_EXCLUDE_USER))
 		quipu_core_reason(d->env.core, "counts 0: a program under a user-mode engine has "
 					       "no privileged activity; drop :k");
-	begin(e, &w);
 	return check_group(d, e);
 }
 
@@ -315,9 +326,6 @@ static int init_sampler(struct rock_driver *d, struct quipu_event *e, enum pmu_k
 	const struct quipu_attr *a = quipu_event_attr(e);
 	struct want w = {.slot = kind == PMU_IS ? SLOT_INSTR : SLOT_L2,
 			 .source = RK_PERF_SRC_STRAND};
-	bool user_only = kind == PMU_IS && !a->config1 && (a->config & 3) != 2;
-	char buf[160];
-	const char *text = NULL;
 	int err = check_frequency(d, w.slot, a, a->sample_period);
 
 	if (err)
@@ -325,15 +333,9 @@ static int init_sampler(struct rock_driver *d, struct quipu_event *e, enum pmu_k
 	if (kind == PMU_L2S && (a->flags & QUIPU_ATTR_EXCLUDE_USER))
 		return invalid(d, "the L2 sampler has no privilege filter: it cannot leave user "
 				  "activity out; drop :k");
-	/* Where and when an instruction ran is known without knowing what it was. */
-	if (!d->env.can(d->env.arg, slots[w.slot].code, w.source,
-			kind == PMU_IS ? QUIPU_ROCK_USER : 0x7f, !user_only, &text, buf,
-			sizeof(buf))) {
-		quipu_core_reason(d->env.core, "%s", text);
-		return -ENOENT;
-	}
 	begin(e, &w);
-	return check_group(d, e);
+	err = check_sampler(d, e, &w);
+	return err ? err : check_group(d, e);
 }
 
 static unsigned chip_of(const struct rock_driver *d, unsigned cpu)
@@ -825,7 +827,10 @@ static bool add_name(struct rock_driver *d, struct quipu_pmu_event *out, const s
 	else
 		snprintf(terms, sizeof(terms), "type=0x%04x", n->code);
 	filter = filter_of(&w, QUIPU_ATTR_EXCLUDE_KERNEL);
-	can = d->env.can(d->env.arg, n->code, source, filter, n->syn, &why, buf, sizeof(buf));
+	can = d->env.can(d->env.arg, n->code, source, filter, false, &why, buf, sizeof(buf)) &&
+	      (!n->syn || d->env.can(d->env.arg, n->code, source,
+				     w.slot == SLOT_L2 ? ROCK_L2_ANY : ROCK_IS_USER, true, &why,
+				     buf, sizeof(buf)));
 	*out = (struct quipu_pmu_event){
 		.name = n->name,
 		.terms = strdup(terms),

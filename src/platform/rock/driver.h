@@ -36,13 +36,14 @@ struct rock_driver_env {
 	uint64_t memory;	/* rings: ROCK_DRIVER_MEMORY bytes for each CPU from here on */
 	bool strict;
 	/*
-	 * Can the hardware count (or, @syn, sample) this, as it runs now? False: *text says why
-	 * not. True: *text is NULL or what the count leaves out. @buf may be used for the text.
+	 * Can the hardware count this, or sample it, as it runs now? @filter: of a counter as START
+	 * has it, of a sampler as its filter register. False: *text says why not. True: *text is
+	 * NULL or what the count leaves out. @buf may be used for the text.
 	 */
-	bool (*can)(void *arg, unsigned code, unsigned source, uint64_t filter, bool syn,
+	bool (*can)(void *arg, unsigned code, unsigned source, uint64_t filter, bool sampled,
 		    const char **text, char *buf, size_t len);
 	/* It is about to be opened: the engine must count what it needs. 0 or -ENOSPC. */
-	int (*want)(void *arg, unsigned code, unsigned source, uint64_t filter);
+	int (*want)(void *arg, unsigned code, unsigned source, uint64_t filter, bool sampled);
 	/* The one signal that a counter follows, QUIPU_SIGNAL_NONE: none or several. */
 	quipu_signal (*signal)(void *arg, unsigned code, unsigned source, uint64_t filter);
 	/* The deadline slot of a counter that follows one signal, -1: none, or several. */

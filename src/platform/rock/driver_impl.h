@@ -60,6 +60,10 @@ uint64_t rock_ring_start(struct rock_driver *, struct quipu_event *e);
 /* Elements since the last look. Synthetic: *hits of *samples. Sampling PMUs: a sample for each. */
 void rock_ring_drain(struct rock_driver *, struct quipu_event *e, uint64_t *hits,
 		     uint64_t *samples);
+/* CONTEXT_FILTER or TXN_INFO_FILTER of @e; of a synthetic event of L2, and of one of INSTR. */
+uint64_t rock_ring_filter(const struct quipu_event *e);
+#define ROCK_L2_ANY  UINT64_C(0xff8)
+#define ROCK_IS_USER UINT64_C(0x19)
 /* The frequency of a synthetic event: its own, or the client's default. */
 uint64_t rock_ring_frequency(const struct quipu_event *e);
 

@@ -172,6 +172,10 @@ static bool reported(const struct rock_sampler *s, enum rock_type type)
 {
 	const uint64_t *c = s->config;
 
+	/* Of what a signal counted the EVT is known only now. */
+	if (type == TYPE_L2 &&
+	    !(c[TX_FILTER] >> (bits_get(s->captured[TX_INFO], 25, 22) ? 11 : 10) & 1))
+		return false;
 	if (type != TYPE_INSTR)
 		return matches(c, TX_EA_MASK, s->captured[TX_EA]);
 	return matches(c, IS_PC_MASK, s->captured[IS_PC]) &&
@@ -194,7 +198,7 @@ static void captured(struct quipu_rock *r, struct rock_pair *p, enum rock_type t
 	rock_event(r, p, type, ROCK_SAMPLER);
 }
 
-/* From a signal: all that is known is where the instruction stood. */
+/* From a signal: what the interrupt tells of the instruction that it is at. */
 void rock_sampler_candidates(struct quipu_rock *r, struct rock_pair *p, enum rock_type type,
 			     uint64_t n)
 {
@@ -207,11 +211,7 @@ void rock_sampler_candidates(struct quipu_rock *r, struct rock_pair *p, enum roc
 		return;
 	}
 	s->candidates = 0;
-	memset(s->captured, 0, sizeof(s->captured));
-	if (r->irq) {
-		s->captured[IS_PC] = r->irq->pc;
-		s->captured[IS_EA] = r->irq->addr;
-	}
+	rock_sample_words(r, type, s->captured);
 	captured(r, p, type);
 }
 
@@ -298,20 +298,23 @@ static bool instr_admitted(const struct rock_sampler *s, const struct quipu_rock
 	return (filter >> i->privilege & 1) && (filter >> (i->tl ? 4 : 3) & 1);
 }
 
+void rock_instr_words(unsigned strand, const struct quipu_rock_instr *i, uint64_t words[REGS_MAX])
+{
+	words[IS_INFO] = info_word(i);
+	words[IS_CONTEXT] = i->privilege | (uint64_t)(i->tl & 7) << 2 | (uint64_t)i->context << 16;
+	words[IS_PC] = i->pc;
+	words[IS_EA] = i->ea;
+	words[IS_LATENCY] = (i->latency > 0xfff ? 0xfffu : i->latency) | (uint64_t)(strand % 256)
+										 << 16;
+}
+
 void quipu_rock_instr(struct quipu_rock *r, unsigned strand, const struct quipu_rock_instr *i,
 		      uint64_t n)
 {
 	struct rock_pair *p;
-	const uint64_t words[REGS_MAX] = {
-		[IS_INFO] = info_word(i),
-		[IS_CONTEXT] =
-			i->privilege | (uint64_t)(i->tl & 7) << 2 | (uint64_t)i->context << 16,
-		[IS_PC] = i->pc,
-		[IS_EA] = i->ea,
-		[IS_LATENCY] = (i->latency > 0xfff ? 0xfffu : i->latency) | (uint64_t)(strand % 256)
-										    << 16,
-	};
+	uint64_t words[REGS_MAX] = {0};
 
+	rock_instr_words(strand, i, words);
 	if (strand >= r->nstrands || i->privilege > QUIPU_ROCK_AT_HPRIV)
 		return;
 	p = rock_pair_of(r, strand, TYPE_INSTR);
@@ -346,15 +349,19 @@ static bool l2_admitted(const struct rock_sampler *s, const struct quipu_rock_l2
 	return (filter >> (3 + t->type) & 1) && (filter >> (t->evt ? 11 : 10) & 1);
 }
 
+void rock_l2_words(const struct quipu_rock_l2 *t, uint64_t words[REGS_MAX])
+{
+	words[TX_INFO] = bits_one(7 + (t->type & 7)) | (uint64_t)(t->evt & 0xf) << 22 |
+			 (uint64_t)(t->source & 3) << 34;
+	words[TX_EA] = t->ea;
+}
+
 void quipu_rock_l2(struct quipu_rock *r, unsigned strand, const struct quipu_rock_l2 *t, uint64_t n)
 {
 	struct rock_pair *p;
-	const uint64_t words[REGS_MAX] = {
-		[TX_INFO] = bits_one(7 + (t->type & 7)) | (uint64_t)(t->evt & 0xf) << 22 |
-			    (uint64_t)(t->source & 3) << 34,
-		[TX_EA] = t->ea,
-	};
+	uint64_t words[REGS_MAX] = {0};
 
+	rock_l2_words(t, words);
 	if (strand >= r->nstrands || t->type >= QUIPU_ROCK_L2_TYPES ||
 	    (t->requester != RK_PERF_SRC_STRAND && t->requester != RK_PERF_SRC_SIU &&
 	     t->requester != RK_PERF_SRC_MMU))
@@ -382,16 +389,20 @@ static bool mmu_matches(uint64_t filter, uint64_t info)
 	return (filter & info & 0x03) && (filter & info & 0x18) && (filter & info & 0x60);
 }
 
+void rock_mmu_words(const struct quipu_rock_mmu *m, uint64_t words[REGS_MAX])
+{
+	words[TX_INFO] = (m->hit ? 0x01u : 0x02u) | (m->instruction ? 0x10u : 0x08u) |
+			 (m->real ? 0x40u : 0x20u);
+	words[TX_EA] = m->ea;
+}
+
 void quipu_rock_mmu(struct quipu_rock *r, unsigned strand, const struct quipu_rock_mmu *m,
 		    uint64_t n)
 {
 	struct rock_pair *p;
-	const uint64_t words[REGS_MAX] = {
-		[TX_INFO] = (m->hit ? 0x01u : 0x02u) | (m->instruction ? 0x10u : 0x08u) |
-			    (m->real ? 0x40u : 0x20u),
-		[TX_EA] = m->ea,
-	};
+	uint64_t words[REGS_MAX] = {0};
 
+	rock_mmu_words(m, words);
 	if (strand >= r->nstrands)
 		return;
 	p = rock_pair_of(r, strand, TYPE_MMU);

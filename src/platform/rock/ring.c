@@ -122,8 +122,13 @@ static uint64_t l2_filter(const struct quipu_event *e)
 	uint64_t txn = bits_get(a->config, 6, 0), evt = bits_get(a->config, 8, 7);
 
 	if (pmu_of(e)->kind != PMU_L2S)
-		return 0xff8;
+		return ROCK_L2_ANY;
 	return (txn ? txn : 0x7f) << 3 | (evt ? evt : 3) << 10;
+}
+
+uint64_t rock_ring_filter(const struct quipu_event *e)
+{
+	return slot_of(e) == SLOT_L2 ? l2_filter(e) : context_filter(e);
 }
 
 static uint64_t set_registers(struct rock_driver *d, struct quipu_event *e)

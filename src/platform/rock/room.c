@@ -32,32 +32,24 @@ static bool engine_has(const struct room *r, quipu_signal s)
 	return r->env.signals->ops->has(r->env.signals, s);
 }
 
-static bool can_sample(unsigned code, const char **text)
-{
-	*text = code == RK_PERF_INSTR
-			? "needs what each sampled instruction was (type, events, mode); the "
-			  "engine does not say"
-			: "needs the data source of each L2 transaction; the engine does not say";
-	return false;
-}
-
 /* Everything with records; with signals, what they carry. */
-static bool can(void *arg, unsigned code, unsigned source, uint64_t filter, bool syn,
+static bool can(void *arg, unsigned code, unsigned source, uint64_t filter, bool sampled,
 		const char **text, char *buf, size_t len)
 {
 	const struct room *r = arg;
 	struct rock_follow f[STRAND_TERMS];
 	enum rock_type type;
 	unsigned n, ignored;
-	const char *missing;
+	const char *missing = NULL;
 	char name[32];
 
 	*text = NULL;
 	if (r->tree.records || !rock_type_decode(code, false, &type, &ignored))
 		return true;
-	if (syn)
-		return can_sample(code, text);
-	n = rock_events_follow(type, source, filter, f, &missing);
+	n = sampled ? rock_samples_follow(type, filter, f)
+		    : rock_events_follow(type, source, filter, f, &missing);
+	if (sampled && !n)
+		missing = "candidates: the filter admits none";
 	for (unsigned i = 0; i < n; i++)
 		if (!engine_has(r, f[i].signal)) {
 			snprintf(buf, len,
@@ -73,7 +65,7 @@ static bool can(void *arg, unsigned code, unsigned source, uint64_t filter, bool
 	return n != 0;
 }
 
-static int want(void *arg, unsigned code, unsigned source, uint64_t filter)
+static int want(void *arg, unsigned code, unsigned source, uint64_t filter, bool sampled)
 {
 	const struct room *r = arg;
 	struct quipu_signals *s = r->env.signals;
@@ -84,7 +76,8 @@ static int want(void *arg, unsigned code, unsigned source, uint64_t filter)
 
 	if (r->tree.records || !s->ops->want || !rock_type_decode(code, false, &type, &ignored))
 		return 0;
-	n = rock_events_follow(type, source, filter, f, NULL);
+	n = sampled ? rock_samples_follow(type, filter, f)
+		    : rock_events_follow(type, source, filter, f, NULL);
 	for (unsigned i = 0; i < n && !err; i++)
 		err = s->ops->want(s, f[i].signal);
 	return err;
