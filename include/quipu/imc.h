@@ -96,9 +96,14 @@ enum quipu_imc_traffic {
 	QUIPU_IMC_WRITE_LINE,
 };
 
+/* What became of a thread's trace records. written = taken + overwritten + left. */
 struct quipu_imc_trace_count {
-	uint64_t written;     /* records */
-	uint64_t overwritten; /* ... over one that nobody had cleared */
+	uint64_t written;
+	uint64_t taken;	      /* read by whom they were for (quipu_imc_trace_taken) */
+	uint64_t overwritten; /* by a later record, before anybody had read them */
+	uint64_t left;	      /* lie in memory, unread */
+	uint64_t events;      /* occurrences of the selected event while the trace ran */
+	uint64_t period;      /* ... for each record, at the last load of the counter */
 };
 
 /*
@@ -152,6 +157,11 @@ void quipu_imc_traffic(struct quipu_imc *, uint32_t chip, unsigned port,
 		       enum quipu_imc_traffic what, uint64_t n);
 /* quipu_imc_pir - the processor id of CPU @cpu. */
 uint32_t quipu_imc_pir(const struct quipu_imc *, unsigned cpu);
+/*
+ * Bookkeeping, no hardware. quipu_imc_trace_taken - a reader has handed on the record at @address
+ * of the buffer that @cpu writes to. quipu_imc_trace_counts - what became of all until now.
+ */
+void quipu_imc_trace_taken(struct quipu_imc *, unsigned cpu, uint64_t address);
 void quipu_imc_trace_counts(const struct quipu_imc *, unsigned cpu, struct quipu_imc_trace_count *);
 
 #endif

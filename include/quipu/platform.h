@@ -59,6 +59,8 @@ struct quipu_platform {
 	 * (@present) put back, as new. 0; -ENODEV: no such device of this room; -EALREADY; -ENOMEM.
 	 */
 	int (*hotplug)(void *self, const char *name, bool present);
+	/* Optional: what happened that the figures alone do not tell, for the end of a run. */
+	void (*report)(void *self, quipu_describe_fn *, void *arg);
 	/* Optional: performance monitoring interrupts that @cpu has taken, for the row of
 	 * /proc/interrupts. What fills memory without one does not count. */
 	uint64_t (*interrupts)(void *self, unsigned cpu);

@@ -41,6 +41,8 @@ struct quipu_core *quipu_system_core(struct quipu_system *);
 const struct quipu_machine *quipu_system_machine(const struct quipu_system *);
 struct quipu_signals *quipu_system_signals(struct quipu_system *);
 void quipu_system_describe(struct quipu_system *, quipu_describe_fn *, void *arg);
+/* quipu_system_report - what happened that the figures alone do not tell; often nothing. */
+void quipu_system_report(struct quipu_system *, quipu_describe_fn *, void *arg);
 /*
  * quipu_system_hotplug - take the device whose PMU is called @name out of the running machine, or
  * (@present) put it back. The PMU comes and goes with it; events that were open on it stay revoked

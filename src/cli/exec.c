@@ -240,6 +240,8 @@ static int serve(const struct options *o, struct run *run, struct gate *gate,
 		goto out;
 	}
 	rc = gate_run(gate, pid, &status, &got_signal);
+	if (o->run.verbose)
+		run_report(run);
 	rc = rc			   ? cli_error("the machine stopped: %s", strerror(-rc))
 	     : WIFSIGNALED(status) ? 128 + WTERMSIG(status)
 				   : WEXITSTATUS(status);

@@ -399,6 +399,18 @@ static void tell_isas(unsigned isas)
 	fputc('\n', stderr);
 }
 
+static void tell_line(void *arg, unsigned depth, const char *line)
+{
+	(void)arg;
+	(void)depth;
+	fprintf(stderr, "quipu: %s\n", line);
+}
+
+void run_report(const struct run *run)
+{
+	quipu_system_report(run->system, tell_line, NULL);
+}
+
 void run_notes(const struct run *run, bool verbose)
 {
 	struct session_facts f;
@@ -422,6 +434,7 @@ void run_notes(const struct run *run, bool verbose)
 		fprintf(stderr,
 			"quipu: %llu interrupt records and %u waits were lost; the figures are not exact\n",
 			(unsigned long long)f.records_lost, f.bells_lost);
+	run_report(run);
 	if (verbose)
 		tell_own_calls(f.own_calls);
 }

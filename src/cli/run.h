@@ -70,6 +70,8 @@ bool run_partial(const struct run *);
 const char *run_unmodelled(const struct quipu_attr *attr);
 /* run_notes - the lines that tell what is not whole or not repeatable, on standard error. */
 void run_notes(const struct run *, bool verbose);
+/* run_report - what the machine's rooms have to say of a run at its end (quipu_system_report). */
+void run_report(const struct run *);
 void run_close(struct run *);
 
 /*

@@ -452,3 +452,10 @@ void quipu_system_describe(struct quipu_system *sys, quipu_describe_fn *fn, void
 	for (unsigned i = 0; i < sys->nrooms; i++)
 		sys->rooms[i].platform->describe(sys->rooms[i].self, fn, arg);
 }
+
+void quipu_system_report(struct quipu_system *sys, quipu_describe_fn *fn, void *arg)
+{
+	for (unsigned i = 0; i < sys->nrooms; i++)
+		if (sys->rooms[i].platform->report)
+			sys->rooms[i].platform->report(sys->rooms[i].self, fn, arg);
+}

@@ -534,9 +534,36 @@ void imc_driver_free(struct imc_driver *d)
 	free(d);
 }
 
-struct imc_delivery imc_driver_delivery(const struct imc_driver *d)
+void imc_driver_report(const struct imc_driver *d, quipu_describe_fn *fn, void *arg)
 {
-	return d->delivery;
+	struct quipu_imc_trace_count all = {0}, one;
+	char line[256];
+
+	for (unsigned cpu = 0; cpu < d->machine->ncpus; cpu++) {
+		quipu_imc_trace_counts(d->imc, cpu, &one);
+		all.written += one.written;
+		all.taken += one.taken;
+		all.overwritten += one.overwritten;
+		all.left += one.left;
+		all.events += one.events;
+		if (one.period)
+			all.period = one.period;
+	}
+	if (!all.events)
+		return;
+	snprintf(line, sizeof(line),
+		 "trace_imc: %" PRIu64 " records written, one for each %" PRIu64 " of %" PRIu64
+		 " 32 MHz ticks that threads ran: %" PRIu64 " delivered, %" PRIu64
+		 " overwritten, %" PRIu64 " skipped",
+		 all.written, all.period, all.events, all.taken, all.overwritten, all.left);
+	fn(arg, 0, line);
+	if (!d->no_room)
+		return;
+	snprintf(line, sizeof(line),
+		 "trace_imc: %" PRIu64
+		 " deliveries ended early: a ring was full; give it more pages (-m)",
+		 d->no_room);
+	fn(arg, 1, line);
 }
 
 void imc_driver_describe(const struct imc_driver *d, quipu_describe_fn *fn, void *arg)

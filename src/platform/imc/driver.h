@@ -11,17 +11,12 @@
 
 struct imc_driver;
 
-/* What became of the records of trace mode. */
-struct imc_delivery {
-	uint64_t delivered;
-	uint64_t no_room; /* read, but the ring was full or there was none */
-};
-
 /* imc_driver_new - probe: a PMU for each unit of @tree (kept by the caller). 0 or errno. */
 int imc_driver_new(const struct quipu_platform_env *, struct quipu_imc *,
 		   const struct imc_tree *tree, struct imc_driver **);
 void imc_driver_free(struct imc_driver *);
 void imc_driver_describe(const struct imc_driver *, quipu_describe_fn *, void *arg);
-struct imc_delivery imc_driver_delivery(const struct imc_driver *);
+/* imc_driver_report - what became of the records of trace mode; nothing where there were none. */
+void imc_driver_report(const struct imc_driver *, quipu_describe_fn *, void *arg);
 
 #endif

@@ -40,7 +40,7 @@ struct imc_driver {
 	char *nest_mask, *core_mask;
 	enum imc_domain mode;
 	unsigned mode_refs;
-	struct imc_delivery delivery;
+	uint64_t no_room; /* deliveries that ended because a ring was full, or there was none */
 	void (*trace)(void *arg, const char *line);
 	void *trace_arg;
 };

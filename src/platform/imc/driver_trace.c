@@ -88,10 +88,10 @@ static void deliver(struct imc_driver *d, struct quipu_event *e, uint64_t buffer
 		sample.ip = ip;
 		sample.cpumode = cpumode(d, ip, bits_be64(record + 8 * QUIPU_TRACE_VAL));
 		if (quipu_event_sample(e, &sample)) {
-			d->delivery.no_room++;
+			d->no_room++;
 			return;
 		}
-		d->delivery.delivered++;
+		quipu_imc_trace_taken(d->imc, (unsigned)quipu_event_cpu_now(e), buffer + at);
 	}
 }
 

@@ -366,8 +366,10 @@ void quipu_imc_free(struct quipu_imc *imc)
 		free(imc->chip[i].counter);
 	for (unsigned i = 0; imc->core && i < imc->ncores; i++)
 		free(imc->core[i].counter);
-	for (unsigned i = 0; imc->thread && i < imc->machine->ncpus; i++)
+	for (unsigned i = 0; imc->thread && i < imc->machine->ncpus; i++) {
 		free(imc->thread[i].counter);
+		free(imc->thread[i].trace_unread);
+	}
 	imc_memory_free(imc);
 	imc_tree_free(&imc->tree);
 	free(imc->nest.cell);

@@ -62,6 +62,8 @@ struct imc_thread {
 	uint64_t since_instructions, since_cycles; /* engine switched on */
 	uint64_t last_cpmc[2];
 	struct quipu_imc_trace_count trace_count;
+	uint64_t trace_buffer;	/* the one that trace_unread is about */
+	uint64_t *trace_unread; /* bit n: record n was written and not read yet */
 };
 
 struct imc_core {
@@ -117,6 +119,8 @@ struct quipu_imc {
 	struct quipu_model model; /* what a miss costs */
 	unsigned line_weight;	  /* counts of a line: quipu,mcs-bytes-per-count 64 gives two */
 };
+
+#define IMC_MAX_RECORDS (4096u << 4) /* of a trace buffer, BUFFERSIZE 4 */
 
 /* memory.c */
 struct imc_memory *imc_memory_add(struct quipu_imc *, uint64_t base, size_t size);

@@ -98,6 +98,11 @@ static void room_describe(void *self, quipu_describe_fn *fn, void *arg)
 	imc_driver_describe(r->driver, fn, arg);
 }
 
+static void room_report(void *self, quipu_describe_fn *fn, void *arg)
+{
+	imc_driver_report(((struct room *)self)->driver, fn, arg);
+}
+
 static void room_cpu_online(void *self, unsigned cpu, bool online)
 {
 	(void)self; /* the core tells the PMUs */
@@ -127,4 +132,5 @@ const struct quipu_platform quipu_platform_imc = {
 	.describe = room_describe,
 	.cpu_online = room_cpu_online,
 	.advance = room_advance,
+	.report = room_report,
 };

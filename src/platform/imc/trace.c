@@ -6,6 +6,9 @@
  * which advances while the thread runs a task, the deadline lies on its cycles. A record raises no
  * interrupt for software: the driver never hears of it.
  */
+#include <stdlib.h>
+#include <string.h>
+
 #include "platform/imc/hardware.h"
 
 #define SELECT_STRIDE 0x40u
@@ -85,12 +88,27 @@ static void arm(struct quipu_imc *imc, unsigned cpu)
 	imc->signals->ops->arm(imc->signals, cpu, IMC_SLOT_TRACE, &d);
 }
 
+/* Occurrences of the selected event since the counter was loaded. */
+static uint64_t events_since(const struct quipu_imc *imc, unsigned cpu)
+{
+	const struct imc_thread *t = &imc->thread[cpu];
+	const struct imc_source *s = sampled(imc, imc->core[imc->core_of[cpu]].trace_scom);
+	uint64_t n;
+
+	if (!t->trace_armed || trigger(s) == QUIPU_SIGNAL_NONE)
+		return 0;
+	n = imc_signal(imc, cpu, trigger(s)) - t->trace_since;
+	return s->kind == IMC_T32 ? bits_muldiv(n, IMC_TB_HZ / 16, imc->machine->hz) : n;
+}
+
 void imc_trace_stop(struct quipu_imc *imc, unsigned cpu)
 {
 	struct imc_thread *t = &imc->thread[cpu];
 
-	if (t->trace_armed)
-		imc->signals->ops->disarm(imc->signals, cpu, IMC_SLOT_TRACE);
+	if (!t->trace_armed)
+		return;
+	t->trace_count.events += events_since(imc, cpu);
+	imc->signals->ops->disarm(imc->signals, cpu, IMC_SLOT_TRACE);
 	t->trace_armed = false;
 }
 
@@ -108,6 +126,7 @@ void imc_trace_load(struct quipu_imc *imc, unsigned cpu)
 		return;
 	t->trace_since = imc_signal(imc, cpu, trigger(s));
 	t->trace_wraps = 0;
+	t->trace_count.period = (UINT64_C(1) << 32) - quipu_ibm_field(core->trace_scom, 2, 33);
 	for (unsigned i = 0; i < 2; i++) {
 		const struct imc_source *c = selected(imc, core->trace_scom, i);
 
@@ -115,6 +134,50 @@ void imc_trace_load(struct quipu_imc *imc, unsigned cpu)
 	}
 	t->trace_armed = true;
 	arm(imc, cpu);
+}
+
+/* ---- what becomes of records ---- */
+
+static uint64_t unread(const struct imc_thread *t)
+{
+	uint64_t n = 0;
+
+	for (unsigned i = 0; t->trace_unread && i < IMC_MAX_RECORDS / 64; i++)
+		n += bits_count(t->trace_unread[i]);
+	return n;
+}
+
+/* Record @index of the buffer at @base is written. Without memory for it nothing is told apart. */
+static void note_written(struct imc_thread *t, uint64_t base, unsigned index)
+{
+	t->trace_count.written++;
+	if (!t->trace_unread)
+		t->trace_unread = calloc(IMC_MAX_RECORDS / 64, sizeof(*t->trace_unread));
+	if (!t->trace_unread)
+		return;
+	if (base != t->trace_buffer) { /* what lies in the other one stays there */
+		t->trace_count.left += unread(t);
+		memset(t->trace_unread, 0, IMC_MAX_RECORDS / 8);
+		t->trace_buffer = base;
+	}
+	t->trace_count.overwritten += t->trace_unread[index / 64] >> index % 64 & 1;
+	t->trace_unread[index / 64] |= UINT64_C(1) << index % 64;
+}
+
+void quipu_imc_trace_taken(struct quipu_imc *imc, unsigned cpu, uint64_t address)
+{
+	struct imc_thread *t;
+	uint64_t index;
+
+	if (cpu >= imc->machine->ncpus)
+		return;
+	t = &imc->thread[cpu];
+	index = (address - t->trace_buffer) / IMC_RECORD;
+	if (!t->trace_unread || address < t->trace_buffer || index >= IMC_MAX_RECORDS ||
+	    !(t->trace_unread[index / 64] >> index % 64 & 1))
+		return;
+	t->trace_unread[index / 64] &= ~(UINT64_C(1) << index % 64);
+	t->trace_count.taken++;
 }
 
 static void write_record(struct quipu_imc *imc, unsigned cpu, const struct quipu_interrupt *irq)
@@ -145,8 +208,7 @@ static void write_record(struct quipu_imc *imc, unsigned cpu, const struct quipu
 	word[QUIPU_TRACE_CPMC4] = imc_signal(imc, cpu, QUIPU_SIGNAL_CYCLES) - t->since_cycles;
 	word[QUIPU_TRACE_TB2] = tb & QUIPU_TRACE_TB_MASK;
 	at = base + (uint64_t)IMC_RECORD * (t->trace_index % n);
-	t->trace_count.written++;
-	t->trace_count.overwritten += imc_load(imc, at) != 0;
+	note_written(t, base, t->trace_index % n);
 	for (unsigned i = 0; i < QUIPU_TRACE_WORDS; i++)
 		imc_store(imc, at + 8 * i, word[i]);
 	t->trace_index = (t->trace_index + 1) % n;
@@ -169,5 +231,13 @@ void quipu_imc_interrupt(struct quipu_imc *imc, const struct quipu_interrupt *ir
 void quipu_imc_trace_counts(const struct quipu_imc *imc, unsigned cpu,
 			    struct quipu_imc_trace_count *out)
 {
-	*out = imc->thread[cpu].trace_count;
+	const struct imc_thread *t;
+
+	*out = (struct quipu_imc_trace_count){0};
+	if (cpu >= imc->machine->ncpus)
+		return;
+	t = &imc->thread[cpu];
+	*out = t->trace_count;
+	out->events += events_since(imc, cpu);
+	out->left += unread(t);
 }
