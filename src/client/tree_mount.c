@@ -107,6 +107,18 @@ static int make_parents(char *path, size_t from)
 	return 0;
 }
 
+/* As sysfs has them: what hardware says of itself can only be read. */
+static mode_t mode_of(const char *path)
+{
+	static const char *const settings[] = {"perf_event_mux_interval_ms", "online", "uevent"};
+	const char *name = strrchr(path, '/') + 1;
+
+	for (size_t i = 0; i < sizeof(settings) / sizeof(settings[0]); i++)
+		if (!strcmp(name, settings[i]))
+			return 0644;
+	return strncmp(path, "/sys/", 5) ? 0644 : 0444;
+}
+
 static int write_file(const struct quipu_tree_file *f, const char *root)
 {
 	char path[PATH];
@@ -120,7 +132,8 @@ static int write_file(const struct quipu_tree_file *f, const char *root)
 		return rc;
 	if (f->link)
 		return symlink(f->text, path) ? -errno : 0;
-	fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+	unlink(path); /* one from before may be read-only */
+	fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode_of(f->path));
 	if (fd < 0)
 		return -errno;
 	rc = write(fd, f->text, n) == (ssize_t)n ? 0 : -errno;

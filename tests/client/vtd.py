@@ -1,0 +1,294 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""The stock perf and a shell on the VT-d machines, sentence by sentence of the document: the two commit messages and the
+two entries of Documentation/ABI/testing/sysfs-bus-event_source-devices-iommu. The sentences are numbered here, S1 to S28;
+a test names those that it holds the machine to. P numbers are the cases of the room's sheet.
+
+Of "iommu/vt-d: Add IOMMU perfmon support":
+ S1  the capability collects information about key events occurring during operation of the remapping hardware
+ S2  it is part of the IOMMU driver and interfaces with the perf subsystem
+ S3  supports counting, not sampling
+ S4  no per-thread counting; the scope is system-wide
+ S5  per-counter capability registers; event constraints can be enumerated
+ S6  available events and event groups can be enumerated
+ S7  enhanced commands control the counters
+ S8  iommu_pmu_register and iommu_pmu_unregister (also tests/unit/vtd/hotplug.c)
+ S9  the PMUs are found under /sys/bus/event_source/devices/dmar*
+ S10 format/ of dmar1, as listed
+ S11 events/ of dmar1, as listed
+ S12 the command with a filter, and what it prints
+Of the entry ".../dmar*/format":
+ S13 read-only   S14 bits of config, config1 or config2   S15 to S26 the twelve attributes
+Of "iommu/vt-d: Support cpumask for IOMMU perfmon" and the entry ".../dmar*/cpumask":
+ S27 a CPU mask restricts counting to one CPU; another one is chosen when it goes; any CPU can read
+ S28 read-only; the CPU to which the PMU is bound
+S5, S6 and S7 have no face in perf but the listings; registers hold them: tests/conformance/vtd/registers.c, driver.c.
+"""
+import os
+import re
+
+from harness import Skip, equal, holds, main, need, test
+
+DEVICES = "/sys/bus/event_source/devices"
+DOCUMENT = "dmar1/iommu_requests,filter_ats_en=0x1,filter_ats=0x1/"
+FORMAT = "event event_group filter_ats filter_ats_en filter_page_table filter_page_table_en"
+EVENTS = """ats_blocked fs_nonleaf_hit int_cache_hit_posted iommu_mem_blocked iotlb_hit pasid_cache_lookup ss_nonleaf_hit
+ ctxt_cache_hit fs_nonleaf_lookup int_cache_lookup iommu_mrds iotlb_lookup pg_req_posted ss_nonleaf_lookup
+ ctxt_cache_lookup int_cache_hit_nonposted iommu_clocks iommu_requests pasid_cache_hit pw_occupancy"""
+HPT = "hpt_leaf_hit hpt_leaf_lookup hpt_nonleaf_hit hpt_nonleaf_lookup"
+# The document's own spelling of the twelve, in its order.
+ATTRIBUTES = [
+    ("S15", "event", "config:0-27"),
+    ("S16", "event_group", "config:28-31"),
+    ("S17", "filter_requester_en", "config1:0"),
+    ("S18", "filter_domain_en", "config1:1"),
+    ("S19", "filter_pasid_en", "config1:2"),
+    ("S20", "filter_ats_en", "config1:3"),
+    ("S21", "filter_page_table_en", "config1:4"),
+    ("S22", "filter_requester_id", "config1:16-31"),
+    ("S23", "filter_domain", "config1:32-47"),
+    ("S24", "filter_pasid", "config2:0-21"),
+    ("S25", "filter_ats", "config2:24-28"),
+    ("S26", "filter_page_table", "config2:32-36"),
+]
+
+
+def on(work, machine, script, status=0, **keywords):
+    return work.quipu("exec", "-m", machine, "--", "sh", "-c", script, status=status, **keywords)
+
+
+def lines(result):
+    return result.out.split("\n")[:-1]
+
+
+def counts(result):
+    """Of perf stat -x,: [(event, count or what stands there, percent)]."""
+    rows = []
+    for line in result.err.splitlines():
+        m = re.match(r"^(\d+|<not counted>|<not supported>),,(.*),(\d+),([\d.]+),,$", line)
+        if m:
+            rows.append((m[2], int(m[1]) if m[1].isdigit() else m[1], float(m[4])))
+    holds(rows, f"no counts\n{result}")
+    return rows
+
+
+@test("S9, S10, S11: the PMUs, format/ and events/ are exactly the document's listings")
+def listings(work):
+    got = on(work, "vtd", f"cd {DEVICES}; ls -d dmar*; echo .; ls dmar1/format/; echo .; ls dmar1/events/")
+    equal([sorted(part.split()) for part in got.out.split(".\n")],
+          [["dmar0", "dmar1"], sorted(FORMAT.split()), sorted(EVENTS.split())], "the listings")
+
+
+@test("S10, S11 to the byte: ls prints them on a terminal as the document shows them")
+def listing_columns(work):
+    got = on(work, "vtd", f"cd {DEVICES}; ls -C -w 87 -T 0 dmar1/format/; ls -C -w 140 -T 0 dmar1/events/", env=None)
+    rows = [re.split(r" {2,}| ", line.strip()) for line in lines(got)]
+    equal(rows[0], FORMAT.split(), "format/")
+    equal(rows[1:], [row.split() for row in EVENTS.split("\n")], "events/ in its three rows")
+
+
+@test("S13 to S26, P1, P28: all twelve format files and both spellings of the requester filter, read-only")
+def attributes(work):
+    got = on(work, "vtd-full", f"cd {DEVICES}/dmar0/format; for f in *; do echo $f = $(cat $f) $(stat -L -c %a $f); done; "
+                               "cd ../../dmar1/format; ls | wc -l")
+    want = {name: spec for _, name, spec in ATTRIBUTES}
+    want["filter_requester_id_en"] = want["filter_requester_en"]  # the driver's name of it
+    rows = [line.split(" ") for line in lines(got)]
+    equal({row[0]: row[2] for row in rows[:-1]}, want, "the files of format/")
+    for sentence, name, _ in ATTRIBUTES:
+        holds(any(row[0] == name for row in rows), f"{sentence}: {name}")
+    equal({row[3] for row in rows[:-1]}, {"444"}, "their modes")
+    equal(rows[-1], ["13"], "files of dmar1/format")
+
+
+@test("S10: on vtd the six that it has, with the same bits; no others")
+def attributes_spr(work):
+    got = on(work, "vtd", f"cd {DEVICES}/dmar1/format; grep . *")
+    want = {name: spec for _, name, spec in ATTRIBUTES if name in FORMAT.split()}
+    equal(dict(line.split(":", 1) for line in lines(got)), want, "format/")
+
+
+@test("S6, S11, P2: each event file names its group and its bit; vtd-full has the four of the permission table as well")
+def events(work):
+    got = on(work, "vtd-full", f"cd {DEVICES}/dmar0/events; grep -v x *; grep . * | sort; cat ../type")
+    rows = dict(line.split(":", 1) for line in lines(got)[:-1])
+    equal(sorted(rows), sorted((EVENTS + " " + HPT).split()), "names")
+    holds(all(re.fullmatch(r"event_group=0x[0-4],event=0x[0-9a-f]{3}", text) for text in rows.values()), rows)
+    equal(len(set(rows.values())), 24, "different ones")
+    equal(rows["iotlb_hit"], "event_group=0x3,event=0x002", "iotlb_hit")
+
+
+@test("S27, S28: cpumask is one CPU, read-only; perf opens an event there and nowhere else")
+def cpumask(work):
+    need("perf")
+    got = on(work, "vtd", f"cat {DEVICES}/dmar0/cpumask {DEVICES}/dmar1/cpumask; stat -c %a {DEVICES}/dmar1/cpumask; "
+                          "perf stat -vv -e dmar1/iommu_requests/ -a sleep 0.01 2>&1 | grep sys_perf_event_open:")
+    rows = lines(got)
+    equal(rows[:3], ["0", "0", "444"], "the masks and their mode")
+    equal({re.search(r"cpu (\S+)", row)[1] for row in rows[3:]}, {"0"}, "CPUs")
+
+
+@test("S12: the document's command prints its number, and the same number every time")
+def the_number(work):
+    need("perf")
+    got = on(work, "vtd", f"for i in 1 2; do perf stat -e {DOCUMENT} -a sleep 1; done")
+    rows = got.err.split("\n")
+    line = f"{368947:>18}      {DOCUMENT}" + 35 * " "
+    equal([r for r in rows if "iommu_requests" in r], 2 * [line], "the count")
+    equal([r for r in rows if "Performance" in r], 2 * [" Performance counter stats for 'system wide':"], "head")
+    times = [float(r.split()[0]) for r in rows if r.endswith(" seconds time elapsed")]
+    holds(len(times) == 2 and all(1 <= t < 30 for t in times), f"times of perf's own\n{got}")
+
+
+@test("S12 as printed: 368,947, where the locale groups digits")
+def the_number_grouped(work):
+    need("perf")
+    if not os.path.exists("/usr/share/i18n/locales/en_US"):
+        raise Skip("the sources of the locale en_US (package locales) are not installed")
+    work.run("localedef", "-c", "-f", "UTF-8", "-i", "en_US", work.path("en_US.UTF-8"))
+    env = dict(os.environ, LC_ALL="en_US.UTF-8", LOCPATH=work.folder, TMPDIR=work.folder)
+    got = work.quipu("exec", "-m", "vtd", "--", "perf", "stat", "-e", DOCUMENT, "-a", "sleep", "1", status=0, env=env)
+    holds(f"\n{'368,947':>18}      {DOCUMENT}" in got.err, f"the line\n{got}")
+
+
+@test("S3, P10: sampling is refused, as an error and with a reason")
+def no_sampling(work):
+    need("perf")
+    got = work.quipu("exec", "-v", "-m", "vtd", "--", "perf", "record", "-e", "dmar0/iotlb_hit/", "-a", "sleep", "0.01")
+    equal(got.status, 255, "status")
+    holds("returned with 22 (Invalid argument) for event (dmar0/iotlb_hit/)" in got.err, f"perf's words\n{got}")
+    holds("EINVAL: dmar0 cannot sample" in got.err, f"the reason\n{got}")
+
+
+@test("S4, P8, P9: not for a task; without -a perf itself counts system-wide; refusals leave later runs alone")
+def system_wide(work):
+    need("perf")
+    got = on(work, "vtd", "perf stat -x, -e dmar0/iotlb_hit/ -p $$ sleep 0.01; perf stat -e dmar1/iotlb_hit/ sleep 0.01 2>wide;"
+                          " grep -c \"'system wide'\" wide; perf stat -x, -e dmar0/iotlb_lookup/ -a sleep 0.02")
+    rows = counts(got)
+    equal(rows[0][:2], ("dmar0/iotlb_hit/", "<not supported>"), "of a task")
+    equal(lines(got), ["1"], "heads that say system wide")
+    holds(rows[1][1] > 0, f"a count after it\n{got}")
+
+
+@test("P7: the three opens of perf 6.1: close-on-exec dropped, exclude_guest dropped, opened")
+def opens(work):
+    need("perf")
+    got = on(work, "vtd", "perf stat -vv -e dmar1/iotlb_hit/ sleep 0.01 2>&1 | "
+                          "grep -E 'sys_perf_event_open|switching|Warning'")
+    equal(lines(got), ["sys_perf_event_open: pid -1  cpu 0  group_fd -1  flags 0x8", "sys_perf_event_open failed, error -22",
+                       "switching off cloexec flag", "sys_perf_event_open: pid -1  cpu 0  group_fd -1  flags 0",
+                       "sys_perf_event_open failed, error -22", "switching off exclude_guest, exclude_host",
+                       "sys_perf_event_open: pid -1  cpu 0  group_fd -1  flags 0 = 3"], "perf's log")
+
+
+# Case, event, what perf prints; a number is a count of traffic, "0" none.
+RAW = [
+    ("P12", "event_group=5,event=1", "<not supported>"),
+    ("P13", "event_group=0,event=0", "<not counted>"),
+    ("P14", "event_group=0,event=0x10", "<not counted>"),
+    ("P15", "event_group=0,event=0x12", "0"),
+    ("P16", "event_group=0,event=0x3", "number"),
+    ("P17", "iotlb_lookup,filter_page_table_en=1,filter_page_table=1", "0"),
+    ("P18", "iommu_requests,config1=0x4", "number"),
+    ("P6", "event_group=0,event=0x2", "number"),
+]
+
+
+@test("P6, P12 to P18: raw events and filters that do not fit, as perf prints them")
+def raw(work):
+    need("perf")
+    got = on(work, "vtd", "; ".join(f"perf stat -x, -e dmar0/{event}/ -a sleep 0.02" for _, event, _ in RAW))
+    for (case, event, want), row in zip(RAW, counts(got)):
+        what = row[1] if isinstance(row[1], str) else "number" if row[1] else "0"
+        equal((row[0], what), (f"dmar0/{event}/", want), case)
+
+
+@test("P19, P20: filters that are not there and values that do not fit are parse errors that say so")
+def parse_errors(work):
+    need("perf")
+    got = on(work, "vtd", "perf stat -e dmar1/iotlb_hit,filter_pasid=5/ -a true; echo $?; "
+                          "perf stat -e dmar1/iommu_requests,filter_ats=0x20/ -a true; echo $?")
+    equal(lines(got), ["129", "129"], "status")
+    for words in ("unknown term 'filter_pasid' for pmu 'dmar1'", "value too big for format, maximum is 31"):
+        holds(words in got.err, f"{words!r}\n{got}")
+
+
+@test("P21: no group over two units")
+def groups(work):
+    need("perf")
+    got = on(work, "vtd", "perf stat -x, -e '{dmar0/iotlb_hit/,dmar1/iotlb_hit/}' -a sleep 0.01; "
+                          "perf stat -x, -e '{dmar0/iotlb_lookup/,dmar0/iotlb_hit/}' -a sleep 0.02")
+    rows = counts(got)
+    equal(rows[1][1], "<not supported>", "the second member")
+    holds(rows[2][1] >= rows[3][1] > 0, f"a group of one unit\n{got}")
+
+
+@test("P23, P24: more events than counters take turns; as many as counters count all the time")
+def multiplexing(work):
+    need("perf")
+    thirteen = ",".join(13 * ["dmar0/iotlb_lookup/"])
+    fourteen = ",".join(2 * ["dmar0/iommu_requests/"] + 12 * ["dmar0/iotlb_hit/"])
+    got = on(work, "vtd", f"perf stat -x, -e {thirteen} -a sleep 1; perf stat -x, -e {fourteen} -a sleep 0.1")
+    rows = counts(got)
+    equal(len(rows), 27, "rows")
+    for name, value, percent in rows[:13]:
+        holds(50 < percent < 100 and value > 0, f"{name} ran {percent}% of the time\n{got}")
+    whole = [value for _, value, _ in rows[:13]]
+    holds(max(whole) - min(whole) < max(whole) / 20, f"estimates far apart: {whole}")
+    for name, _, percent in rows[13:]:
+        holds(percent >= 99, f"{name} ran {percent}% of the time\n{got}")
+
+
+@test("P25: dmar/.../ is every unit's, added up on one line")
+def merged(work):
+    need("perf")
+    got = on(work, "vtd", "perf stat -x, -e dmar/iommu_requests/ -a sleep 1; "
+                          "perf stat -x, -e dmar0/iommu_requests/,dmar1/iommu_requests/ -a sleep 1")
+    rows = counts(got)
+    equal([row[0] for row in rows], ["dmar/iommu_requests/", "dmar0/iommu_requests/", "dmar1/iommu_requests/"], "rows")
+    equal(rows[2][1], 368947, "dmar1 alone")
+    # dmar0 goes on for as long as perf looks: 285 thousand a second.
+    holds(abs(rows[0][1] - rows[1][1] - rows[2][1]) < rows[1][1] / 2, f"the sum\n{got}")
+
+
+@test("filters of vtd-full share the traffic out among them, under both spellings")
+def partition(work):
+    need("perf")
+    base = "dmar0/iommu_requests"
+    names = [base + "/", base + ",filter_requester_en=1,filter_requester_id=0x1800/",
+             base + ",filter_requester_id_en=1,filter_requester_id=0x1900/",
+             base + ",filter_requester_id_en=1,filter_requester_id=0x3b00/", base + ",filter_pasid_en=1,filter_pasid=5/"]
+    got = on(work, "vtd-full", f"perf stat -x, -e '{{{','.join(names)}}}' -a sleep 0.2")
+    values = [value for _, value, _ in counts(got)]
+    # One group stops at one moment but for what a request in flight adds.
+    holds(abs(values[0] - sum(values[1:4])) <= 64 and values[3] == values[4] > 0, f"{values}\n{got}")
+
+
+@test("P27: perf_event_paranoid 2 keeps an ordinary user from a CPU's events")
+def paranoid(work):
+    need("perf")
+    if os.geteuid():
+        raise Skip("needs root, to become an ordinary user")
+    os.chmod(work.folder, 0o777)
+    got = work.run("setpriv", "--reuid", "65534", "--regid", "65534", "--clear-groups", os.environ["QUIPU"], "exec", "-v",
+                   "-m", "vtd", "--paranoid", "2", "--no-ns", "--", "perf", "stat", "-x,", "-e", "dmar0/iotlb_hit/", "-a", "true")
+    if "Permission denied" in got.err:
+        raise Skip("this host's ordinary user cannot run the command: " + got.err.strip().splitlines()[0])
+    holds("EACCES: kernel activity needs perf_event_paranoid <= 1" in got.err, f"the reason\n{got}")
+    # perf goes on with :u, which a PMU without exclude bits refuses.
+    holds("<not supported>,,dmar0/iotlb_hit/u" in got.err, f"the count\n{got}")
+
+
+@test("S8, S2: /sys/class/iommu shows the driver's units")
+def class_entries(work):
+    if not os.path.isdir("/sys/class/iommu"):
+        raise Skip("this host's kernel has no /sys/class/iommu to show them at")
+    got = on(work, "vtd", "cd /sys/class/iommu && grep . */intel-iommu/*")
+    rows = dict(line.split(":", 1) for line in lines(got))
+    equal(rows["dmar1/intel-iommu/version"], "6:0", "version")
+    equal(rows["dmar1/intel-iommu/address"], "fed91000", "address")
+    equal(int(rows["dmar0/intel-iommu/ecap"], 16) >> 51 & 1, 1, "performance monitoring in ecap")
+    equal(len(rows), 12, "files")
+
+
+main()
