@@ -11,12 +11,12 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/utsname.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "cli/cli.h"
 #include "cli/events.h"
 #include "cli/options.h"
+#include "cli/progress.h"
 #include "cli/run.h"
 #include "profile/perfdata.h"
 
@@ -54,7 +54,7 @@ struct recording {
 	int *ring_of_cpu;   /* machine CPU -> position, -1 */
 	struct perfdata_writer *file;
 	int write_error;
-	struct timespec shown; /* when the progress line was last drawn */
+	struct progress progress;
 };
 
 static volatile int interrupted;
@@ -318,25 +318,16 @@ static int describe_events(struct recording *r)
 
 /* ---- rings to file ---- */
 
-/* A line that is drawn over and over must not meet the program's output on one terminal. */
-static bool draws(const struct recording *r)
+static void show_progress(void *arg)
 {
-	return !r->options->quiet && cli_progress() && !cli_colour();
-}
+	struct recording *r = arg;
 
-static void show_progress(struct recording *r)
-{
-	struct timespec now;
-
-	if (!draws(r))
-		return;
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	if (now.tv_sec == r->shown.tv_sec && now.tv_nsec - r->shown.tv_nsec < 200000000)
-		return;
-	r->shown = now;
-	/* The cursor goes back, so that what the program says of an error begins on the left. */
-	fprintf(stderr, "\033[K[ quipu record: %" PRIu64 " samples, %.3f MB ]\r",
-		perfdata_samples(r->file), (double)perfdata_bytes(r->file) / 1e6);
+	if (progress_due(&r->progress))
+		progress_show(&r->progress,
+			      "[ quipu record: %" PRIu64
+			      " samples, %.3f MB, %.3f s of model time ]",
+			      perfdata_samples(r->file), (double)perfdata_bytes(r->file) / 1e6,
+			      (double)quipu_system_time(r->run.system) / 1e9);
 }
 
 static void drain_ring(struct recording *r, struct ring *ring)
@@ -361,7 +352,6 @@ static void drain_ring(struct recording *r, struct ring *ring)
 			interrupted = RUN_IN_VAIN;
 	}
 	__atomic_store_n(&page->data_tail, head, __ATOMIC_RELEASE);
-	show_progress(r);
 }
 
 static void on_wake(void *arg, struct quipu_event *event, unsigned bits)
@@ -531,11 +521,11 @@ static int record(struct recording *r, char **argv)
 	if (r->options->system_wide || r->options->cpus)
 		for (size_t i = 0; i < r->list.n * r->ncpus; i++)
 			quipu_event_ioctl(r->events[i], PERF_EVENT_IOC_ENABLE, 0);
+	progress_begin(&r->progress, !r->options->quiet);
 	status = run_go(&r->run, &interrupted);
+	progress_end(&r->progress);
 	for (unsigned at = 0; at < r->ncpus; at++)
 		drain_ring(r, &r->rings[at]);
-	if (draws(r))
-		fputs("\r\033[K", stderr);
 	run_notes(&r->run, r->options->run.verbose);
 	tell_of_events(r);
 	labels(r, names, sizeof(names));
@@ -587,6 +577,8 @@ int cmd_record(int argc, char **argv)
 		return rc < 0 ? 0 : rc;
 	o.run.wake = on_wake;
 	o.run.wake_arg = &r;
+	o.run.tick = show_progress;
+	o.run.tick_arg = &r;
 	r.options = &o;
 	rc = record(&r, argv);
 	release(&r);

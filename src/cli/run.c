@@ -223,6 +223,8 @@ int run_open(struct run *run, const struct run_options *o, char *const argv[])
 	int status = 2;
 
 	memset(run, 0, sizeof(*run));
+	run->tick = o->tick;
+	run->tick_arg = o->tick_arg;
 	run->caller = (struct quipu_caller){.pid = getpid(),
 					    .tid = getpid(),
 					    .uid = getuid(),
@@ -284,11 +286,14 @@ int run_go(struct run *run, const volatile int *ctl_stop)
 		cli_error("%s", err.text);
 		return 126;
 	}
-	while (!session_step(run->session, 100))
+	while (!session_step(run->session, 100)) {
+		if (run->tick)
+			run->tick(run->tick_arg);
 		if (ctl_stop && *ctl_stop) {
 			run->stopped = *ctl_stop;
 			session_stop(run->session);
 		}
+	}
 	status = session_status(run->session);
 	run->task = NULL;
 	return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);

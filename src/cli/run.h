@@ -28,6 +28,9 @@ struct run_options {
 	void (*wake)(void *arg, struct quipu_event *, unsigned bits);
 	void *wake_arg;
 	void (*sigio)(void *arg, struct quipu_event *, int code); /* gets wake_arg */
+	void (*tick)(void *arg); /* called all the time while a program runs, ten times a second at
+				    least */
+	void *tick_arg;
 	bool house; /* quipu exec: an engine without a program of its own */
 };
 
@@ -43,6 +46,8 @@ struct run {
 	struct quipu_task *task; /* the program's first thread */
 	struct quipu_caller caller;
 	struct quipu_manual_signals *manual; /* stands in for an engine when no program runs */
+	void (*tick)(void *arg);
+	void *tick_arg;
 	char *plugin;
 	char **argv; /* of a script: its interpreter's; NULL otherwise */
 	FILE *trace_file;

@@ -1,13 +1,14 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
 """Labels, reasons and endings are true: what is estimated, partial, refused, died or did not fit on the disk."""
+import fcntl
 import os
 import pty
 import re
 import shutil
 import signal
 import struct
-import subprocess
+import termios
 
 from harness import QUIPU, SYSROOT, Skip, environment, equal, guest, holds, json_lines, main, need, one_line_error, test
 
@@ -304,35 +305,141 @@ def hangup(work):
     holds(work.samples("ip") is not None, "the file is not whole")
 
 
-def on_terminal(work, *args, stdout=None):
-    """What a terminal gets from a command; @stdout: where its standard output goes instead."""
-    master, slave = pty.openpty()
-    process = subprocess.Popen(args, cwd=work.folder, env=environment(work.folder), stdin=subprocess.DEVNULL,
-                               stdout=stdout or slave, stderr=slave)
-    os.close(slave)
-    text = b""
+class Terminal:
+    """As much of a terminal as a run needs: a screen that scrolls, in part where asked to."""
+
+    def __init__(self, rows=10, columns=120):
+        self.rows, self.columns = rows, columns
+        self.lines = [[" "] * columns for _ in range(rows)]
+        self.row = self.column = 0
+        self.saved, self.region = (0, 0), (0, rows - 1)
+        self.gone = []    # lines that were scrolled away
+        self.foot = set() # what the last row ever showed while it did not scroll
+
+    def down(self):
+        top, bottom = self.region
+        if self.row == bottom:
+            self.gone.append("".join(self.lines.pop(top)).rstrip())
+            self.lines.insert(bottom, [" "] * self.columns)
+        elif self.row < self.rows - 1:
+            self.row += 1
+
+    def escape(self, what):
+        numbers = [int(n or 0) for n in what[1:-1].split(";")] if what[0] == "[" else []
+        if what == "7":
+            self.saved = self.row, self.column
+        elif what == "8":
+            self.row, self.column = self.saved
+            if self.region[1] < self.rows - 1:
+                self.foot.add("".join(self.lines[-1]).rstrip())
+        elif what == "D":
+            self.down()
+        elif what == "M":
+            assert self.row > self.region[0], "a scroll backwards"
+            self.row -= 1
+        elif what[-1] == "r":
+            self.region = (numbers[0] - 1, numbers[1] - 1) if len(numbers) == 2 else (0, self.rows - 1)
+            self.row = self.column = 0
+        elif what[-1] == "H":
+            self.row, self.column = numbers[0] - 1, numbers[1] - 1
+        elif what[-1] == "K":
+            self.lines[self.row][self.column:] = [" "] * (self.columns - self.column)
+        else:
+            raise AssertionError(f"an escape sequence that nobody needs: {what!r}")
+
+    def feed(self, text):
+        for part in re.findall(r"\033(?:\[[0-9;]*[A-Za-z]|.)|[^\033]", text, re.DOTALL):
+            if part[0] == "\033":
+                self.escape(part[1:])
+            elif part == "\r":
+                self.column = 0
+            elif part == "\n":
+                self.down()
+            else:
+                assert self.column < self.columns, "a line longer than the screen"
+                self.lines[self.row][self.column] = part
+                self.column += 1
+
+    def text(self):
+        return self.gone + ["".join(line).rstrip() for line in self.lines]
+
+
+def on_terminal(work, *args, stdout=None, term="xterm", rows=10, columns=120):
+    """What a terminal gets from a command that it is the controlling one of; @stdout: where its output goes instead."""
+    pid, master = pty.fork()
+    if not pid:
+        try:
+            fcntl.ioctl(0, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
+            os.chdir(work.folder)
+            if stdout:
+                os.dup2(stdout.fileno(), 1)
+            os.execvpe(args[0], args, environment(work.folder, TERM=term))
+        finally:
+            os._exit(126)
+    data = b""
     while True:
         try:
-            part = os.read(master, 4096)
+            piece = os.read(master, 4096)
         except OSError:
             break
-        if not part:
+        if not piece:
             break
-        text += part
+        data += piece
     os.close(master)
-    equal(process.wait(), 0, "status")
-    return text.decode()
+    equal(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]), 0, "status on a terminal")
+    return data.decode()
 
 
-@test("on a terminal the program's output stands on lines of its own; progress is drawn where it is not in the way")
+SPEAKS = """#include <stdio.h>
+#include <time.h>
+int main(void)
+{
+	struct timespec t = {2, 0};
+	for (int i = 0; i < 12; i++) printf("early %d\\n", i);
+	printf("half a line"); fflush(stdout);
+	nanosleep(&t, NULL);
+	printf(", and the rest of it\\n");
+	for (int i = 0; i < 12; i++) printf("late %d\\n", i);
+	fflush(stdout);
+	t.tv_sec = 0; t.tv_nsec = 300000000;
+	nanosleep(&t, NULL);
+	puts("end");
+	return 0;
+}
+"""
+
+
+@test("on a terminal a long run shows its progress in a row of its own, and the program's lines are whole")
 def progress(work):
-    command = [QUIPU, "record", "-e", "instructions", "-c", "1000", "--", guest("recurse"), "27"]
-    text = on_terminal(work, *command)
-    holds(re.search(r"(^|\n)fib\(27\)", text), f"the program's line has something in front: {text!r}")
-    with open(work.path("out"), "wb") as out:
-        text = on_terminal(work, *command, stdout=out)
-    holds(re.search(r"quipu record: \d+ samples, [\d.]+ MB \]\r", text), f"no progress: {text!r}")
-    holds(text.rstrip().split("\033[K")[-1].startswith("[ quipu record: Captured"), f"not cleared: {text!r}")
+    need("riscv64-linux-gnu-gcc")
+    with open(work.path("speaks.c"), "w", encoding="utf-8") as file:
+        file.write(SPEAKS)
+    work.run("riscv64-linux-gnu-gcc", "-O2", "-static", "-o", "speaks", "speaks.c", status=0)
+    said = [f"early {i}" for i in range(12)] + ["half a line, and the rest of it"] + [f"late {i}" for i in range(12)] + ["end"]
+    command = [QUIPU, "record", "-e", "instructions", "-c", "1000", "--", "./speaks"]
+    for out in (None, "out"):
+        with open(work.path("out"), "wb") as file:
+            text = on_terminal(work, *command, stdout=file if out else None)
+        screen = Terminal()
+        screen.feed(text)
+        foot = [line for line in screen.foot if re.match(r"\[ quipu record: \d+ samples, [\d.]+ MB", line)]
+        holds(foot and screen.foot <= set(foot) | {""}, f"no progress, or more than that: {screen.foot}\n{text!r}")
+        lines = [line for line in screen.text() if line]
+        equal(lines[:-1], [] if out else said, f"what stands on the terminal\n{text!r}\n")
+        holds(lines[-1].startswith("[ quipu record: Captured and wrote"), f"the last line {lines[-1]!r}")
+        equal(screen.region, (0, 9), "the part that scrolls at the end")
+    with open(work.path("out"), encoding="utf-8") as file:
+        equal(file.read().split("\n")[:-1], said, "what the program wrote to its file")
+
+
+@test("where progress cannot be shown, or is not wanted, nothing is drawn")
+def no_progress(work):
+    command = ["record", "-e", "instructions", "-c", "1000"]
+    for text in (on_terminal(work, QUIPU, *command, "--", guest("sleeper"), "1200", term="dumb"),
+                 on_terminal(work, QUIPU, *command, "-q", "--", guest("sleeper"), "1200"),
+                 on_terminal(work, QUIPU, *command, "--", guest("sleeper"), "1200", rows=0),
+                 work.quipu(*command, "--", guest("sleeper"), "1200", status=0).err):
+        holds("\033" not in text and text.count("quipu record") <= 1, f"drawn: {text!r}")
 
 
 if __name__ == "__main__":
