@@ -286,7 +286,10 @@ struct quipu_sample {
 	size_t nr_branches;
 	const void *raw;
 	uint32_t raw_size;
-	unsigned cpumode; /* PERF_RECORD_MISC_*; 0: user */
+	unsigned cpumode;    /* PERF_RECORD_MISC_*; 0: user */
+	bool through_kernel; /* of the hypervisor, seen by a kernel that marks such call chains as
+			      * its own
+			      */
 	bool exact_ip;
 	uint32_t pid, tid; /* 0, 0: the task on the CPU */
 };

@@ -133,8 +133,9 @@ static void put_callchain(struct out *o, const struct sampling *x)
 	size_t nr = 0, sites = 0;
 
 	if (!from_user && kernel && room) {
-		head[nr++] =
-			mode_of(s) == PERF_RECORD_MISC_HYPERVISOR ? CONTEXT_HV : CONTEXT_KERNEL;
+		head[nr++] = mode_of(s) == PERF_RECORD_MISC_HYPERVISOR && !s->through_kernel
+				     ? CONTEXT_HV
+				     : CONTEXT_KERNEL;
 		head[nr++] = s->ip;
 		room--;
 	}

@@ -24,6 +24,8 @@
 #define MAX_PERIOD  PMC_NEGATIVE /* a counter goes no farther than this before it interrupts */
 #define ROLL_BACK   256u
 #define GROUP_LIMIT 5u
+#define CHAIN_MOST  1024u
+#define PERFMON_ON  (UINT64_C(1) << 63)
 #define REG_FREEZE  (MMCR0_FC | MMCR0_PMAE | MMCR0_PMAO | MMCR0_FC56)
 
 struct driver_cpu {
@@ -32,6 +34,7 @@ struct driver_cpu {
 	unsigned slots; /* deadline slots in use, a bit each */
 	bool changed;	/* since the registers were written */
 	bool in_txn;
+	bool enabled; /* H_PERFMON was called */
 	uint64_t pmis;
 };
 
@@ -44,6 +47,8 @@ struct power_driver {
 	struct driver_cpu *cpus;
 	uint32_t pvr;
 	bool zero;			      /* unknown events open */
+	bool partition;			      /* under a hypervisor */
+	uint64_t chain[CHAIN_MOST];	      /* of the sample being made */
 	struct quipu_pmu_event *list, *names; /* files of sysfs; names of the processor's manual */
 	void (*trace)(void *arg, const char *line);
 	void *trace_arg;
@@ -139,10 +144,14 @@ static bool reserved_values(uint64_t config)
 	       bits_get(config, POWER_THRESH_STOP) == 15;
 }
 
-static uint64_t freeze_of(uint64_t flags)
+/* On bare metal the kernel runs with HV set, and there is nothing else to leave out. */
+static uint64_t freeze_of(const struct power_driver *d, uint64_t flags)
 {
+	uint64_t kernel = d->partition ? POWER_FCS : POWER_FCH;
+
 	return (flags & QUIPU_ATTR_EXCLUDE_USER ? POWER_FCP : 0) |
-	       (flags & QUIPU_ATTR_EXCLUDE_KERNEL ? POWER_FCH : 0) |
+	       (flags & QUIPU_ATTR_EXCLUDE_KERNEL ? kernel : 0) |
+	       (d->partition && flags & QUIPU_ATTR_EXCLUDE_HV ? POWER_FCH : 0) |
 	       (flags & QUIPU_ATTR_EXCLUDE_IDLE ? POWER_FCWAIT : 0);
 }
 
@@ -263,14 +272,15 @@ static int power_init(struct quipu_pmu *pmu, struct quipu_event *e)
 	if (err)
 		return err;
 	hw->config = code;
-	hw->config_base = freeze_of(attr->flags);
+	hw->config_base = freeze_of(d, attr->flags);
 	hw->idx = -1;
 	hw->reload.max_left = MAX_PERIOD;
 	if (!attr->sample_period) {
 		hw->reload.sample_period = hw->reload.last_period = MAX_PERIOD;
 		hw->reload.period_left = (int64_t)MAX_PERIOD;
 	}
-	if (attr->flags & QUIPU_ATTR_EXCLUDE_USER)
+	if (attr->flags & QUIPU_ATTR_EXCLUDE_USER &&
+	    (!d->partition || attr->flags & QUIPU_ATTR_EXCLUDE_HV))
 		quipu_core_reason(
 			d->core,
 			"counts 0: a program under a user-mode engine has no kernel activity; drop :k");
@@ -400,10 +410,27 @@ static void power_del(struct quipu_event *e, int flags)
 	hw->state |= QUIPU_HES_STOPPED | QUIPU_HES_UPTODATE;
 }
 
+/* Once for each CPU; the result is of no interest, as in Linux. */
+static void enable_facility(struct power_driver *d, unsigned cpu)
+{
+	uint64_t mode = 0;
+	char line[96];
+	int rc = power_h_perfmon(d->hardware, cpu, PERFMON_ON, 0, &mode);
+
+	d->cpus[cpu].enabled = true;
+	if (!d->trace)
+		return;
+	snprintf(line, sizeof(line), "cpu %u: H_PERFMON set 0x%" PRIx64 " = %d, mode 0x%" PRIx64,
+		 cpu, PERFMON_ON, rc, mode);
+	d->trace(d->trace_arg, line);
+}
+
 static void power_disable(struct quipu_pmu *pmu, unsigned cpu)
 {
 	struct power_driver *d = pmu->driver;
 
+	if (d->partition && !d->cpus[cpu].enabled)
+		enable_facility(d, cpu);
 	mtspr(d, cpu, SPR_MMCR0, (mfspr(d, cpu, SPR_MMCR0) & ~REG_FREEZE) | MMCR0_FC);
 }
 
@@ -439,6 +466,8 @@ static void power_enable(struct quipu_pmu *pmu, unsigned cpu)
 	uint64_t codes[POWER_PMCS], freeze[POWER_PMCS];
 	struct power_values v;
 
+	if (d->partition)
+		power_vpa_in_use(d->hardware, cpu, c->n > 0);
 	if (!c->n)
 		return;
 	for (unsigned i = 0; i < c->n; i++) {
@@ -504,9 +533,14 @@ static quipu_signal power_signal(const struct quipu_event *e, bool *filtered)
 {
 	uint64_t code = quipu_event_hw((struct quipu_event *)e)->config;
 	const struct power_event *x = power_event_by_code(code);
+	const struct power_driver *d = driver_of(e);
 	uint64_t eligible = bits_get(code, POWER_SAMPLE) >> 2;
 
 	*filtered = quipu_event_attr(e)->flags & QUIPU_ATTR_EXCLUDE_USER;
+	/* With what the hypervisor is declared to add, the engine's signal is not all of it. */
+	if (d->partition && x && !(quipu_event_attr(e)->flags & QUIPU_ATTR_EXCLUDE_HV) &&
+	    (x->signal == QUIPU_SIGNAL_INSTRUCTIONS || x->signal == QUIPU_SIGNAL_CYCLES))
+		return QUIPU_SIGNAL_NONE;
 	if (x && bits_get(code, POWER_MARK))
 		return eligible == 5   ? QUIPU_SIGNAL_LOADS
 		       : eligible == 7 ? QUIPU_SIGNAL_STORES
@@ -515,6 +549,33 @@ static quipu_signal power_signal(const struct quipu_event *e, bool *filtered)
 }
 
 /* ---- the interrupt ---- */
+
+unsigned power_sample_mode(uint64_t sier, bool user, bool bare, bool marked, bool *use_siar)
+{
+	*use_siar = marked || !user || !(sier & SIER_SIPR);
+	if (!*use_siar)
+		return PERF_RECORD_MISC_USER;
+	if (sier & SIER_SIPR)
+		return PERF_RECORD_MISC_USER;
+	return sier & SIER_SIHV && !bare ? PERF_RECORD_MISC_HYPERVISOR : PERF_RECORD_MISC_KERNEL;
+}
+
+/* The interrupt came after the hypervisor returned: the registers are the partition's, SIAR and
+ * SIER tell of the hypervisor. Its address goes before the partition's own. */
+static void in_hypervisor(struct power_driver *d, const struct quipu_interrupt *irq, uint64_t siar,
+			  struct quipu_sample *sample)
+{
+	size_t n = irq->nr_chain < CHAIN_MOST - 1 ? irq->nr_chain : CHAIN_MOST - 1;
+
+	d->chain[0] = irq->pc;
+	if (n)
+		memcpy(d->chain + 1, irq->chain, n * sizeof(d->chain[0]));
+	sample->ip = siar;
+	sample->addr = 0;
+	sample->chain = irq->chain ? d->chain : NULL;
+	sample->nr_chain = irq->chain ? n + 1 : 0;
+	sample->through_kernel = true;
+}
 
 static void serve(struct power_driver *d, unsigned cpu, struct quipu_event *e,
 		  const struct quipu_interrupt *irq)
@@ -529,6 +590,14 @@ static void serve(struct power_driver *d, unsigned cpu, struct quipu_event *e,
 		sample.nr_chain = irq->nr_chain;
 		sample.pid = irq->pid;
 		sample.tid = irq->tid;
+	}
+	if (irq && d->partition) {
+		bool marked = bits_get(hw->config, POWER_MARK), use_siar;
+
+		sample.cpumode =
+			power_sample_mode(mfspr(d, cpu, SPR_SIER), true, false, marked, &use_siar);
+		if (sample.cpumode == PERF_RECORD_MISC_HYPERVISOR)
+			in_hypervisor(d, irq, mfspr(d, cpu, SPR_SIAR), &sample);
 	}
 	if (hw->state & QUIPU_HES_STOPPED) {
 		mtspr(d, cpu, pmc_spr(hw->idx), 0);
@@ -704,6 +773,7 @@ int power_driver_new(const struct quipu_platform_env *env, struct power_pmu *har
 						"cpu-version", 0x004e1202);
 	d->zero = node >= 0 &&
 		  quipu_machine_has_string(env->machine, node, "quipu,unknown-events", "zero");
+	d->partition = quipu_machine_find(env->machine, "quipu,hypervisor") >= 0;
 	d->cpus = calloc(d->ncpus, sizeof(*d->cpus));
 	if (d->cpus)
 		err = make_list(d);

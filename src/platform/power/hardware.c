@@ -3,10 +3,11 @@
  * The performance monitor of a POWER9 thread (power-cpu sheet 1): PMC1-6, MMCR0-2, MMCRA, SIAR,
  * SDAR, SIER, the alert.
  *
- * Programs of a user-mode engine run with PR = 1. A counter is its value when it was last looked at
- * plus what its signal has moved since; it stands at exactly 0x80000000 when its alert freezes it
- * (no skid). Not modelled: threshold counter, BHRB, event-based branches, TRIGGER, time-base
- * events.
+ * Programs of a user-mode engine run with PR = 1, on bare metal with HV = 1 too (Linux itself
+ * does). In a partition HV = 1 is the hypervisor's, whose code runs as others say
+ * (power_pmu_visit). A counter is its value when it was last looked at plus what its signal has
+ * moved since; it stands at exactly 0x80000000 when its alert freezes it (no skid). Not modelled:
+ * threshold counter, BHRB, event-based branches, TRIGGER, time-base events.
  */
 #include "platform/power/hardware.h"
 
@@ -16,6 +17,8 @@
 #include <quipu/bits.h>
 
 #include "platform/power/events.h"
+
+#define PM_HV_CYC 0x2000au
 
 struct counter {
 	uint64_t value;		    /* 32 bits */
@@ -27,12 +30,17 @@ struct counter {
 struct power_cpu {
 	struct counter pmc[POWER_PMCS];
 	uint64_t mmcr0, mmcr1, mmcr2, mmcra, siar, sdar, sier;
+	uint64_t perfmon; /* mode set by H_PERFMON */
+	bool partition;
+	bool closed; /* nothing counts before that */
+	bool in_use; /* VPA byte 0xbb */
 };
 
 struct power_pmu {
 	struct quipu_signals *signals;
 	unsigned ncpus;
 	struct power_cpu *cpus;
+	bool partition, perfmon;
 	void (*pmi)(void *arg, unsigned cpu, const struct quipu_interrupt *);
 	void *arg;
 };
@@ -41,7 +49,7 @@ struct power_pmu {
 
 static bool frozen(const struct power_cpu *c, unsigned i)
 {
-	if (c->mmcr0 & (MMCR0_FC | MMCR0_FCP))
+	if (c->closed || c->mmcr0 & (MMCR0_FC | MMCR0_FCP))
 		return true;
 	if (c->mmcr0 & (i < 4 ? MMCR0_FC14 : MMCR0_FC56))
 		return true;
@@ -60,6 +68,13 @@ static quipu_signal marked(const struct power_cpu *c)
 			       : QUIPU_SIGNAL_INSTRUCTIONS;
 }
 
+static const struct power_event *selected(const struct power_cpu *c, unsigned i)
+{
+	return power_event_by_selection(i + 1, (unsigned)(c->mmcr1 >> (60 - 4 * i) & 0xf),
+					(unsigned)(c->mmcr1 >> (38 - 2 * i) & 3),
+					(unsigned)(c->mmcr1 >> (24 - 8 * i) & 0xff));
+}
+
 /* What a counter counts from now on. */
 static void select_signal(const struct power_cpu *c, struct counter *k, unsigned i)
 {
@@ -72,10 +87,9 @@ static void select_signal(const struct power_cpu *c, struct counter *k, unsigned
 		k->signal = i == 4 ? QUIPU_SIGNAL_INSTRUCTIONS : QUIPU_SIGNAL_CYCLES;
 		return;
 	}
-	e = power_event_by_selection(i + 1, (unsigned)(c->mmcr1 >> (60 - 4 * i) & 0xf),
-				     (unsigned)(c->mmcr1 >> (38 - 2 * i) & 3),
-				     (unsigned)(c->mmcr1 >> (24 - 8 * i) & 0xff));
-	if (!e)
+	e = selected(c, i);
+	/* A partition's own code never runs with HV set. */
+	if (!e || (c->partition && e->code == PM_HV_CYC))
 		return;
 	k->signal = (e->code & 0xff) == 0xe0 && i == 3 ? marked(c) : e->signal;
 	k->minus = e->minus;
@@ -161,7 +175,7 @@ static void alert(struct power_pmu *p, unsigned cpu, const struct quipu_interrup
 	c->mmcr0 = (c->mmcr0 & ~MMCR0_PMAE) | MMCR0_PMAO;
 	if (irq) {
 		c->siar = irq->pc;
-		c->sier = SIER_SIAR_VALID | SIER_SIPR | SIER_SIHV;
+		c->sier = SIER_SIAR_VALID | SIER_SIPR | (p->partition ? 0 : SIER_SIHV);
 		c->sdar = irq->addr;
 	}
 	restart_all(p, cpu);
@@ -184,6 +198,165 @@ void power_pmu_interrupt(struct power_pmu *p, const struct quipu_interrupt *irq)
 		alert(p, irq->cpu, irq);
 	else
 		restart_all(p, irq->cpu);
+}
+
+/* ---- in the hypervisor ---- */
+
+enum in_hypervisor { COUNTS_NOTHING, COUNTS_INSNS, COUNTS_CYCLES };
+
+/* What a counter counts with HV = 1, PR = 0: the model has no more than this of it. */
+static enum in_hypervisor counts_there(const struct power_cpu *c, unsigned i)
+{
+	static const struct {
+		uint64_t code;
+		enum in_hypervisor what;
+	} codes[] = {
+		{0x2, COUNTS_INSNS},	  {0x500fa, COUNTS_INSNS},  {0x400fa, COUNTS_INSNS},
+		{0x1e, COUNTS_CYCLES},	  {0x600f4, COUNTS_CYCLES}, {0x200f4, COUNTS_CYCLES},
+		{0x2000a, COUNTS_CYCLES},
+	};
+	const struct power_event *e;
+
+	if (c->closed || c->mmcr0 & (MMCR0_FC | MMCR0_FCHV | (i < 4 ? MMCR0_FC14 : MMCR0_FC56)) ||
+	    c->mmcr2 & POWER_FCH >> 9 * i)
+		return COUNTS_NOTHING;
+	if (i >= 4)
+		return i == 4 ? COUNTS_INSNS : COUNTS_CYCLES;
+	e = selected(c, i);
+	for (size_t k = 0; e && k < sizeof(codes) / sizeof(codes[0]); k++)
+		if (codes[k].code == e->code)
+			return codes[k].what;
+	return COUNTS_NOTHING;
+}
+
+/* After how many of @s's instructions counter @i overflows, or UINT64_MAX: not here. */
+static uint64_t overflow_at(const struct power_cpu *c, unsigned i, const struct power_stretch *s)
+{
+	enum in_hypervisor what = counts_there(c, i);
+	uint64_t left = PMC_NEGATIVE - c->pmc[i].value;
+
+	if (!condition_enabled(c, i) || c->pmc[i].value >= PMC_NEGATIVE)
+		return UINT64_MAX;
+	if (what == COUNTS_INSNS && left <= s->insns)
+		return left;
+	if (what == COUNTS_CYCLES && left <= s->cycles)
+		return bits_muldiv(left, s->insns, s->cycles);
+	return UINT64_MAX;
+}
+
+/* @insns of the stretch pass: what counts them moves. At its own overflow a counter of cycles
+ * stands at exactly that. */
+static void pass(struct power_cpu *c, const struct power_stretch *s, uint64_t insns)
+{
+	uint64_t cycles = insns == s->insns
+				  ? s->cycles
+				  : bits_muldiv(insns, s->cycles, s->insns ? s->insns : 1);
+
+	for (unsigned i = 0; i < POWER_PMCS; i++) {
+		enum in_hypervisor what = counts_there(c, i);
+		uint64_t n = what == COUNTS_INSNS ? insns : what == COUNTS_CYCLES ? cycles : 0;
+
+		if (overflow_at(c, i, s) == insns)
+			n = PMC_NEGATIVE - c->pmc[i].value;
+		c->pmc[i].value = (c->pmc[i].value + n) & bits_mask(32);
+	}
+}
+
+/* One stretch; true when it raised the alert. Without FCECE the counters go on behind it. */
+static bool run_stretch(struct power_cpu *c, const struct power_stretch *s)
+{
+	struct power_stretch rest = *s;
+	uint64_t k = UINT64_MAX, slots = s->size / 4;
+
+	for (unsigned i = 0; i < POWER_PMCS; i++) {
+		uint64_t at = overflow_at(c, i, s);
+
+		if (at < k)
+			k = at;
+	}
+	if (k == UINT64_MAX) {
+		pass(c, s, s->insns);
+		return false;
+	}
+	pass(c, s, k);
+	c->siar = s->start + 4 * (slots ? k % slots : 0);
+	c->sier = SIER_SIHV | SIER_SIAR_VALID;
+	c->sdar = 0;
+	if (c->mmcr0 & MMCR0_FCECE)
+		c->mmcr0 |= MMCR0_FC;
+	c->mmcr0 = (c->mmcr0 & ~MMCR0_PMAE) | MMCR0_PMAO;
+	rest.insns -= k;
+	rest.cycles -= bits_muldiv(k, s->cycles, s->insns ? s->insns : 1);
+	pass(c, &rest, rest.insns);
+	return true;
+}
+
+void power_pmu_visit(struct power_pmu *p, const struct quipu_interrupt *at,
+		     const struct power_stretch *s, size_t n)
+{
+	struct power_cpu *c;
+	bool pending = false;
+
+	if (at->cpu >= p->ncpus)
+		return;
+	c = &p->cpus[at->cpu];
+	settle_all(p, at->cpu);
+	for (size_t i = 0; i < n; i++)
+		pending |= run_stretch(c, &s[i]);
+	restart_all(p, at->cpu);
+	if (pending && p->pmi)
+		p->pmi(p->arg, at->cpu, at);
+}
+
+void power_pmu_redispatched(struct power_pmu *p, unsigned cpu)
+{
+	struct power_cpu *c = &p->cpus[cpu];
+
+	if (cpu >= p->ncpus || c->in_use)
+		return;
+	settle_all(p, cpu);
+	for (unsigned i = 0; i < POWER_PMCS; i++)
+		c->pmc[i].value = 0;
+	c->mmcr0 = MMCR0_FC;
+	c->mmcr1 = c->mmcr2 = c->mmcra = c->siar = c->sdar = c->sier = 0;
+	restart_all(p, cpu);
+}
+
+int power_h_perfmon(struct power_pmu *p, unsigned cpu, uint64_t set, uint64_t reset, uint64_t *mode)
+{
+	const uint64_t known = UINT64_C(3) << 62;
+	struct power_cpu *c = &p->cpus[cpu];
+
+	if (!p->perfmon)
+		return -2; /* H_Function */
+	if (cpu >= p->ncpus || (set | reset) & ~known || set & reset)
+		return -4; /* H_Parameter */
+	settle_all(p, cpu);
+	c->perfmon = (c->perfmon | set) & ~reset;
+	c->closed = !(c->perfmon >> 63);
+	*mode = c->perfmon;
+	restart_all(p, cpu);
+	return 0;
+}
+
+void power_vpa_in_use(struct power_pmu *p, unsigned cpu, bool in_use)
+{
+	p->cpus[cpu].in_use = in_use;
+}
+
+bool power_vpa_is_in_use(const struct power_pmu *p, unsigned cpu)
+{
+	return p->cpus[cpu].in_use;
+}
+
+void power_pmu_set_partition(struct power_pmu *p, bool perfmon)
+{
+	p->partition = true;
+	p->perfmon = perfmon;
+	for (unsigned cpu = 0; cpu < p->ncpus; cpu++) {
+		p->cpus[cpu].partition = true;
+		p->cpus[cpu].closed = perfmon;
+	}
 }
 
 /* ---- registers ---- */

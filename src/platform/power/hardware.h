@@ -33,6 +33,7 @@ enum power_spr {
 #define MMCR0_PMAO	UINT64_C(0x00000080)
 #define MMCR0_FC14	UINT64_C(0x00000020)
 #define MMCR0_FC56	UINT64_C(0x00000010)
+#define MMCR0_FCHV	UINT64_C(0x00000001)
 #define PMC_NEGATIVE	UINT64_C(0x80000000)
 #define SIER_SIPR	UINT64_C(0x2000000)
 #define SIER_SIHV	UINT64_C(0x1000000)
@@ -50,6 +51,31 @@ void power_pmu_set_handler(struct power_pmu *,
 			   void (*pmi)(void *arg, unsigned cpu, const struct quipu_interrupt *),
 			   void *arg);
 void power_pmu_interrupt(struct power_pmu *, const struct quipu_interrupt *);
+
+/*
+ * A partition (sheet 7): programs run with HV = 0, and there is a hypervisor that may run instead.
+ *
+ * power_pmu_set_partition - @perfmon: no counter counts on a CPU before H_PERFMON enabled it there.
+ * power_h_perfmon - the call: bits 1 << 63 (enable) and 1 << 62 (threshold granularity). 0 and the
+ *	mode, or -4 (H_Parameter); -2 (H_Function) when the machine has no such call.
+ * power_vpa_in_use - byte 0xbb of the thread's virtual processor area: are PMU registers in use?
+ * power_pmu_visit - thread @at->cpu, about to go on at @at->pc, ran these stretches of hypervisor
+ *	code: counters that are not frozen then count them. A counter that overflows freezes as
+ *	always; the interrupt comes after the return.
+ * power_pmu_redispatched - the thread was off its processor: registers that are not in use come
+ *	back in reset state.
+ */
+struct power_stretch {
+	uint64_t start, size; /* of the function */
+	uint64_t insns, cycles;
+};
+void power_pmu_set_partition(struct power_pmu *, bool perfmon);
+int power_h_perfmon(struct power_pmu *, unsigned cpu, uint64_t set, uint64_t reset, uint64_t *mode);
+void power_vpa_in_use(struct power_pmu *, unsigned cpu, bool);
+bool power_vpa_is_in_use(const struct power_pmu *, unsigned cpu);
+void power_pmu_visit(struct power_pmu *, const struct quipu_interrupt *at,
+		     const struct power_stretch *, size_t n);
+void power_pmu_redispatched(struct power_pmu *, unsigned cpu);
 /* The deadline slot that counter @pmc (1..6) of @cpu uses from now on: its event keeps one while
  * the counter changes. */
 void power_pmu_set_slot(struct power_pmu *, unsigned cpu, unsigned pmc, unsigned slot);

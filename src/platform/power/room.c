@@ -17,7 +17,9 @@ struct room {
 
 static bool room_matches(const struct quipu_machine *m)
 {
-	return m->isa == QUIPU_ISA_PPC64LE && quipu_machine_find(m, COMPATIBLE) >= 0;
+	/* Under a hypervisor the room lpar has the same hardware and driver. */
+	return m->isa == QUIPU_ISA_PPC64LE && quipu_machine_find(m, COMPATIBLE) >= 0 &&
+	       quipu_machine_find(m, "quipu,hypervisor") < 0;
 }
 
 static void on_pmi(void *arg, unsigned cpu, const struct quipu_interrupt *irq)
