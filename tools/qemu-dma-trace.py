@@ -3,19 +3,17 @@
 """qemu-dma-trace.py [LOG] > TRACE: the trace log of QEMU's intel-iommu as a DMA trace for `quipu replay`.
 
 The log is that of the "log" trace backend (qemu-system-x86_64 -device intel-iommu -trace 'vtd_*' -D LOG), with or without
-time stamps. Used are vtd_dmar_translate (an access, and the page it met), vtd_dmar_fault (an access that failed, with its
-direction), vtd_inv_desc (descriptors), vtd_ir_remap_msi_req (interrupts). Pages are mapped when they are first met, and
-anew when they moved. QEMU does not say which device sent an interrupt (requester 0), nor how long an access was or, unless
-it failed, whether it read: that comes from pci_nvme_map_addr (length) and e1000e_rx_desc_buff_write (a write, with its
-length) of the same log where the address fits; else it is a read of 64 bytes. Interrupts are left out by default, for the
-interrupt table is not in the log: --msi brings them in.
+time stamps. What becomes of what is told in src/engine/dma/README.md ("From QEMU").
 """
 import argparse
 import re
 import sys
 
 STAMP = re.compile(r"^(?:\d+@(\d+)\.(\d+):)?(\w+) (.*)$")
+IOTLB = re.compile(r"sid 0x([0-9a-f]+) iova 0x([0-9a-f]+) slpte 0x([0-9a-f]+) domain 0x([0-9a-f]+)")
 PATTERNS = {
+    "vtd_iotlb_page_hit": IOTLB,
+    "vtd_iotlb_page_update": IOTLB,
     "vtd_dmar_translate": re.compile(
         r"dev ([0-9a-f]+):([0-9a-f]+)\.([0-9a-f]+) iova 0x([0-9a-f]+) -> gpa 0x([0-9a-f]+) mask 0x([0-9a-f]+)"),
     "vtd_dmar_fault": re.compile(r"sid 0x([0-9a-f]+) fault (\d+) addr 0x([0-9a-f]+) write (\d)"),
@@ -25,14 +23,19 @@ PATTERNS = {
     "e1000e_rx_desc_buff_write": re.compile(r"addr:? 0x([0-9a-f]+), offset:? (\d+),.* length:? (\d+)"),
 }
 PAGE = 4096
+PERMISSION = (5, 6)  # fault reasons: the page may not be written, may not be read
+PIECE = 8  # bytes in which QEMU repeats an access that faults, at most
 
 
 class Converter:
     def __init__(self, out, msi):
         self.out = out
         self.msi = msi
-        self.pages = {}  # (requester, page): host page
+        self.pages = {}  # (target, page): (host page, letters); a target is what map records name
+        self.domain = {}  # requester: domain id
+        self.seen = None  # (requester, address, domain, letters) of the IOTLB line in front of a translation
         self.known = {}  # address: (operation, length) that a device event told before the access
+        self.fault = None  # [requester, operation, first address, address behind]
         self.time = 0
         self.first = None
 
@@ -49,26 +52,58 @@ class Converter:
     def emit(self, text):
         print(text.format(t=self.time), file=self.out)
 
-    def map(self, rid, iova, gpa):
-        page, host = iova & -PAGE, gpa & -PAGE
-        if self.pages.get((rid, page)) == host:
+    def unmap(self, target, page):
+        self.emit(f"unmap {{t}} {target} {page:#x} {PAGE:#x}")
+        del self.pages[target, page]
+
+    def map(self, target, page, host, letters):
+        if self.pages.get((target, page)) == (host, letters):
             return
-        if (rid, page) in self.pages:
-            self.emit(f"unmap {{t}} {rid:#x}:- {page:#x} {PAGE:#x}")
-        self.emit(f"map {{t}} {rid:#x}:- {page:#x} {host:#x} {PAGE:#x} rw")
-        self.pages[rid, page] = host
+        if (target, page) in self.pages:
+            self.unmap(target, page)
+        self.emit(f"map {{t}} {target} {page:#x} {host:#x} {PAGE:#x} {letters}")
+        self.pages[target, page] = host, letters
+
+    def target(self, rid):
+        return f"{self.domain[rid]:#x}" if rid in self.domain else f"{rid:#x}:-"
+
+    def iotlb(self, sid, iova, slpte, domain):
+        letters = "".join(letter for bit, letter in enumerate("rw") if int(slpte, 16) >> bit & 1)
+        self.seen = int(sid, 16), int(iova, 16), int(domain, 16), letters or "-"
+
+    vtd_iotlb_page_hit = iotlb
+    vtd_iotlb_page_update = iotlb
 
     def vtd_dmar_translate(self, bus, dev, fn, iova, gpa, _mask):
         rid = int(bus, 16) << 8 | int(dev, 16) << 3 | int(fn, 16)
-        iova, gpa = int(iova, 16), int(gpa, 16)
-        # Only the page is translated; the offset is that of the access.
-        self.map(rid, iova, gpa)
-        op, length = self.known.pop(iova, ("R", 64))
-        self.emit(f"dma {{t}} {rid:#x} - U {op} {iova:#x} {length}")
+        address, page, host, letters = int(iova, 16), int(iova, 16) & -PAGE, int(gpa, 16) & -PAGE, "rw"
+        if self.seen and self.seen[0] == rid and self.seen[1] & -PAGE == page:
+            address, letters = self.seen[1], self.seen[3]
+            if self.domain.get(rid) != self.seen[2]:
+                self.domain[rid] = self.seen[2]
+                self.emit(f"attach {{t}} {rid:#x} - {self.seen[2]:#x}")
+        self.seen = None
+        self.map(self.target(rid), page, host, letters)
+        op, length = self.known.pop(address, ("R" if "r" in letters else "W", 64))
+        self.emit(f"dma {{t}} {rid:#x} - U {op} {address:#x} {length}")
 
-    def vtd_dmar_fault(self, sid, _fault, addr, write):
-        op = "W" if write == "1" else "R"
-        self.emit(f"dma {{t}} {int(sid, 16):#x} - U {op} {int(addr, 16):#x} 64")
+    def vtd_dmar_fault(self, sid, reason, addr, write):
+        rid, address, op = int(sid, 16), int(addr, 16), "W" if write == "1" else "R"
+        if self.fault and self.fault[:2] == [rid, op] and 0 < address - self.fault[3] + PIECE <= 2 * PIECE:
+            self.fault[3] = address + PIECE // 2
+            return
+        self.flush()
+        self.fault = [rid, op, address, address + PIECE // 2]
+        held = self.pages.get((self.target(rid), address & -PAGE))
+        if int(reason) in PERMISSION and held and op.lower() in held[1]:
+            self.unmap(self.target(rid), address & -PAGE)
+
+    def flush(self):
+        """The access that faulted piece by piece is over."""
+        if self.fault:
+            rid, op, first, behind = self.fault
+            self.fault = None
+            self.emit(f"dma {{t}} {rid:#x} - U {op} {first:#x} {max(64, behind - first)}")
 
     def vtd_inv_desc(self, high, low):
         # Waits are the replay's own: the addresses of the log's are not in its memory.
@@ -90,9 +125,20 @@ class Converter:
         if not m or m[3] not in PATTERNS:
             return
         fields = PATTERNS[m[3]].search(m[4])
-        if fields:
-            self.stamp(m[1], m[2])
-            getattr(self, m[3])(*fields.groups())
+        if not fields:
+            return
+        if m[3] != "vtd_dmar_fault":
+            self.flush()
+        self.stamp(m[1], m[2])
+        getattr(self, m[3])(*fields.groups())
+
+
+def convert(log, out, msi):
+    print("# quipu-dma 1", file=out)
+    converter = Converter(out, msi)
+    for text in log:
+        converter.line(text.rstrip("\n"))
+    converter.flush()
 
 
 def main():
@@ -100,11 +146,14 @@ def main():
     parser.add_argument("log", nargs="?", help="QEMU's log (standard input)")
     parser.add_argument("--msi", action="store_true", help="interrupts as well")
     args = parser.parse_args()
-    print("# quipu-dma 1")
-    with open(args.log, encoding="utf-8", errors="replace") if args.log else sys.stdin as f:
-        converter = Converter(sys.stdout, args.msi)
-        for text in f:
-            converter.line(text.rstrip("\n"))
+    try:
+        if args.log:
+            with open(args.log, encoding="utf-8", errors="replace") as log:
+                convert(log, sys.stdout, args.msi)
+        else:
+            convert(sys.stdin, sys.stdout, args.msi)
+    except OSError as error:
+        sys.exit(f"qemu-dma-trace.py: {error.filename or 'output'}: {error.strerror}")
 
 
 if __name__ == "__main__":

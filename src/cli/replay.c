@@ -25,6 +25,7 @@
 struct replay {
 	const char *machine, *file;
 	unsigned number; /* of the unit */
+	int mode;	 /* enum quipu_vtd_mode, -1: the tree's */
 	bool json;
 	struct vtd_unit_node *node;
 	struct quipu_vtd_memory *memory;
@@ -38,6 +39,7 @@ static const char usage[] =
 	"what it counted.\n\n"
 	"  -m, --machine MACHINE  a machine with remapping units: a name or a file (vtd)\n"
 	"  -u, --unit N           its unit dmarN (0)\n"
+	"      --mode MODE        legacy or scalable, rather than the mode of the unit's tree\n"
 	"      --json             the counts as JSON\n";
 
 static void *unit_page(void *arg, uint64_t addr, bool write)
@@ -95,6 +97,8 @@ static int open_unit(struct replay *r)
 	quipu_machine_free(m);
 	if (status)
 		return status;
+	if (r->mode >= 0)
+		r->node->mode = (enum quipu_vtd_mode)r->mode;
 	more_counters(&r->node->config);
 	r->memory = quipu_vtd_memory_new(UINT64_C(1) << 46, UINT64_C(0x200000000000));
 	r->unit = r->memory ? quipu_vtd_new(&r->node->config, &unit_ops, r, &why) : NULL;
@@ -303,11 +307,9 @@ static int run(struct replay *r)
 static int options(struct replay *r, int argc, char **argv)
 {
 	static const struct option longs[] = {
-		{"machine", required_argument, NULL, 'm'},
-		{"unit", required_argument, NULL, 'u'},
-		{"json", no_argument, NULL, 'j'},
-		{"help", no_argument, NULL, 'h'},
-		{0},
+		{"machine", required_argument, NULL, 'm'}, {"unit", required_argument, NULL, 'u'},
+		{"mode", required_argument, NULL, 'M'},	   {"json", no_argument, NULL, 'j'},
+		{"help", no_argument, NULL, 'h'},	   {0},
 	};
 	int c;
 
@@ -320,6 +322,12 @@ static int options(struct replay *r, int argc, char **argv)
 			r->number = (unsigned)strtoul(optarg, &end, 10);
 			if (*end || end == optarg)
 				return cli_error("--unit needs a number, not \"%s\"", optarg);
+			break;
+		case 'M':
+			if (strcmp(optarg, "legacy") && strcmp(optarg, "scalable"))
+				return cli_error("--mode is legacy or scalable, not \"%s\"",
+						 optarg);
+			r->mode = strcmp(optarg, "legacy") ? QUIPU_VTD_SCALABLE : QUIPU_VTD_LEGACY;
 			break;
 		case 'j': r->json = true; break;
 		case 'h': fputs(usage, stdout); return 1;
@@ -335,7 +343,7 @@ static int options(struct replay *r, int argc, char **argv)
 
 int cmd_replay(int argc, char **argv)
 {
-	struct replay r = {.machine = "vtd"};
+	struct replay r = {.machine = "vtd", .mode = -1};
 	int status = options(&r, argc, argv);
 
 	if (status)

@@ -162,6 +162,27 @@ static int do_unmap(struct dma_replay *p, const struct dma_record *r, const char
 	return quipu_vtd_unmap(d->domain, r->addr, r->size);
 }
 
+/* From now on; what the unit has cached of it is the trace's to invalidate. */
+static int do_attach(struct dma_replay *p, const struct dma_record *r, const char **why)
+{
+	const struct dma_record named = {.did = r->did, .pasid = -1};
+	struct domain *d = find(p, &named), own;
+	int err;
+
+	*why = "a PASID needs a unit in scalable mode, and is below 32768";
+	if (r->pasid >= 32768 || (r->pasid >= 0 && p->mode == QUIPU_VTD_LEGACY))
+		return -EINVAL;
+	if (!d)
+		d = make(p, &named);
+	if (!d)
+		return -ENOMEM;
+	own = *d;
+	own.by_pasid = true;
+	own.pasid = r->pasid;
+	err = attach(p, r->rid, &own);
+	return err ? err : switch_on(p);
+}
+
 /* A requester that no map record names goes through the first domain that belongs to none. */
 static int introduce(struct dma_replay *p, uint16_t rid)
 {
@@ -245,9 +266,9 @@ static int do_reg(struct dma_replay *p, const struct dma_record *r, const char *
 }
 
 static int (*const perform[])(struct dma_replay *, const struct dma_record *, const char **why) = {
-	[DMA_RECORD_DMA] = do_dma, [DMA_RECORD_MSI] = do_msi,	  [DMA_RECORD_PRQ] = do_prq,
-	[DMA_RECORD_MAP] = do_map, [DMA_RECORD_UNMAP] = do_unmap, [DMA_RECORD_INV] = do_inv,
-	[DMA_RECORD_REG] = do_reg,
+	[DMA_RECORD_DMA] = do_dma, [DMA_RECORD_MSI] = do_msi,	    [DMA_RECORD_PRQ] = do_prq,
+	[DMA_RECORD_MAP] = do_map, [DMA_RECORD_UNMAP] = do_unmap,   [DMA_RECORD_INV] = do_inv,
+	[DMA_RECORD_REG] = do_reg, [DMA_RECORD_ATTACH] = do_attach,
 };
 
 int dma_replay_record(struct dma_replay *p, const struct dma_record *r, const char **why)

@@ -213,6 +213,12 @@ static bool parse_reg(const struct fields *f, struct dma_record *r)
 	return width == 4 || width == 8;
 }
 
+static bool parse_attach(const struct fields *f, struct dma_record *r)
+{
+	return rid(f->field[2], &r->rid) && pasid(f->field[3], &r->pasid) &&
+	       rid(f->field[4], &r->did);
+}
+
 static const struct {
 	const char *name;
 	enum dma_record_kind kind;
@@ -227,6 +233,7 @@ static const struct {
 	{"unmap", DMA_RECORD_UNMAP, 5, 5, parse_unmap, "unmap TIME DID|RID:PASID IOVA SIZE"},
 	{"inv", DMA_RECORD_INV, 4, 6, parse_inv, "inv TIME QW0 QW1 [QW2 QW3]"},
 	{"reg", DMA_RECORD_REG, 5, 5, parse_reg, "reg TIME OFFSET 4|8 VALUE"},
+	{"attach", DMA_RECORD_ATTACH, 5, 5, parse_attach, "attach TIME RID PASID|- DID"},
 };
 #define NKINDS (sizeof(kinds) / sizeof(kinds[0]))
 
@@ -239,7 +246,7 @@ int dma_trace_line(const char *line, size_t len, struct dma_record *r, const cha
 		return -EINVAL;
 	if (!f.n)
 		return 0;
-	*why = "no record: dma, msi, prq, map, unmap, inv or reg";
+	*why = "no record: dma, msi, prq, map, unmap, inv, reg or attach";
 	for (size_t i = 0; i < NKINDS; i++) {
 		if (strcmp(f.field[0], kinds[i].name))
 			continue;
@@ -328,7 +335,7 @@ int dma_trace_record(const uint8_t bytes[DMA_BINARY_RECORD], struct dma_record *
 	unsigned kind = bytes[34], perms = flags >> 27 & 0xf;
 
 	*why = "no such kind of record";
-	if (kind < DMA_RECORD_DMA || kind > DMA_RECORD_REG)
+	if (kind < DMA_RECORD_DMA || kind > DMA_RECORD_ATTACH)
 		return -EINVAL;
 	*why = "a PASID has 20 bits, an address type is 0 to 2, an operation 0 to 3, a register 4 "
 	       "or 8 bytes wide";

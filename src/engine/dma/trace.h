@@ -17,15 +17,16 @@ enum dma_record_kind {
 	DMA_RECORD_UNMAP,
 	DMA_RECORD_INV,
 	DMA_RECORD_REG,
+	DMA_RECORD_ATTACH,
 };
 
 struct dma_record {
 	enum dma_record_kind kind;
 	uint64_t time; /* ns */
 	uint16_t rid;
-	int32_t pasid; /* -1: none */
-	bool by_pasid; /* map, unmap: of rid:pasid; else of the domain did */
-	uint16_t did;
+	int32_t pasid;	/* -1: none */
+	bool by_pasid;	/* map, unmap: of rid:pasid; else of the domain did */
+	uint16_t did;	/* attach as well */
 	uint8_t at, op; /* enum quipu_vtd_at, quipu_vtd_op */
 	bool r, w, x, priv, last;
 	uint16_t group;
@@ -48,14 +49,14 @@ bool dma_trace_is_binary(const void *bytes, size_t len);
 /* One binary record. 0, or -EINVAL with *why. */
 int dma_trace_record(const uint8_t bytes[DMA_BINARY_RECORD], struct dma_record *r,
 		     const char **why);
-/* The same back: of kinds dma, msi, prq, map, unmap, inv (two quadwords) and reg. */
+/* The same back: of kinds dma, msi, prq, map, unmap, inv (two quadwords), reg and attach. */
 void dma_trace_encode(const struct dma_record *, uint8_t bytes[DMA_BINARY_RECORD]);
 void dma_trace_encode_header(uint8_t bytes[DMA_BINARY_HEADER]);
 
 /*
- * Replay on one unit. Domains come into being at their first map record and are attached to every
- *requester that is seen: in scalable mode a requester goes through the domain that its own map
- *records name, else through the only one.
+ * Replay on one unit. Domains come into being at their first map or attach record. A requester goes
+ * through the domain that an attach record or its own map records name, else through the first one
+ * that is named by number.
  *
  * dma_replay_new - on @unit, whose owner reads tables from @memory. @translate: switch translation
  *on at the first map record; else requests pass as they are. NULL: out of memory. dma_replay_record

@@ -99,6 +99,10 @@ static const char *const bad_lines[] = {
 	"inv 1 1 2 3 4 5",
 	"reg 1 0 3 0",
 	"reg 1 0 16 0",
+	"attach 1 2 -",
+	"attach 1 2 - 0x10000",
+	"attach 1 0x10000 - 5",
+	"attach 1 2 0x100000 5",
 	"nonsense 1",
 	"dma 1 2 - U R 0 0 0 0 0 0 0 0 0",
 };
@@ -127,6 +131,8 @@ static void binary_form_loses_nothing(void **state)
 		"unmap 3 7 0x1000 0x3000",
 		"inv 4 0x500f2 0x100000040",
 		"reg 8 0x18 4 0x80000000",
+		"attach 9 0x3a00 - 7",
+		"attach 9 0x3a00 5 0xffff",
 	};
 
 	(void)state;
@@ -162,7 +168,7 @@ static void bad_records_are_refused(void **state)
 
 	(void)state;
 	assert_int_equal(dma_trace_record(bytes, &r, &why), -EINVAL); /* kind 0 */
-	bytes[34] = 8;
+	bytes[34] = DMA_RECORD_ATTACH + 1;
 	assert_int_equal(dma_trace_record(bytes, &r, &why), -EINVAL);
 	bytes[34] = DMA_RECORD_DMA;
 	assert_int_equal(dma_trace_record(bytes, &r, &why), 0);
