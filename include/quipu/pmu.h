@@ -146,6 +146,11 @@ struct quipu_pmu {
 	 * 0.
 	 */
 	quipu_signal (*signal)(const struct quipu_event *, bool *filtered);
+	/*
+	 * What the count of an open event is worth, where no one signal says it (sums over CPUs).
+	 * NULL: as its signal, or modelled without one.
+	 */
+	enum quipu_exactness (*exactness)(const struct quipu_event *);
 };
 
 #endif

@@ -84,7 +84,7 @@ int events_require(struct run *run, struct quipu_event *event, enum quipu_exactn
 	bool filtered = false;
 	quipu_signal signal = pmu->signal ? pmu->signal(event, &filtered) : QUIPU_SIGNAL_NONE;
 
-	*exactness = QUIPU_MODELLED;
+	*exactness = pmu->exactness ? pmu->exactness(event) : QUIPU_MODELLED;
 	if (signal == QUIPU_SIGNAL_NONE || filtered)
 		return 0;
 	*exactness = quipu_signal_exactness(signal);

@@ -636,6 +636,14 @@ static quipu_signal rock_signal(const struct quipu_event *e, bool *filtered)
 			     filter_of(&w, quipu_event_attr(e)->flags & ~QUIPU_ATTR_EXCLUDE_USER));
 }
 
+/* Instructions are counted one by one, also those of many strands. */
+static enum quipu_exactness rock_exactness(const struct quipu_event *e)
+{
+	return slot_of(e) == SLOT_INSTR && !rock_is_synthetic(e) && !is_sampler_pmu(e)
+		       ? QUIPU_EXACT
+		       : QUIPU_MODELLED;
+}
+
 /*
  * Only of an event whose overflow is arithmetic: a sampling one. What wraps otherwise is folded by
  * the handler.
@@ -875,6 +883,7 @@ static int register_pmu(struct rock_driver *d, enum pmu_kind kind, const struct 
 	p->pmu.cpu_online = rock_cpu_online;
 	p->pmu.cpu_offline = rock_cpu_offline;
 	p->pmu.signal = rock_signal;
+	p->pmu.exactness = rock_exactness;
 	p->pmu.slot = rock_slot;
 	err = quipu_core_register(d->env.core, &p->pmu);
 	d->registered[kind] = !err;
