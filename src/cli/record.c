@@ -17,23 +17,14 @@
 #include "cli/events.h"
 #include "cli/options.h"
 #include "cli/progress.h"
+#include "cli/record.h"
 #include "cli/run.h"
-#include "profile/perfdata.h"
 
 #define DATA_PAGES	128u
 #define PAGE		4096u
 #define DEFAULT_FREQ	4000u
 #define FALLBACK_EVENTS "cycles"
-
-struct options {
-	struct run_options run;
-	struct options_events events;
-	uint64_t period, freq;
-	bool system_wide, branches, quiet;
-	const char *cpus;
-	const char *output;
-	char **argv; /* the program */
-};
+#define STACK_BYTES	8192u /* of a stack in each sample, as perf takes */
 
 /* The ring of one CPU; every event of that CPU writes into it. */
 struct ring {
@@ -44,7 +35,7 @@ struct ring {
 
 struct recording {
 	struct run run;
-	const struct options *options;
+	const struct record_options *options;
 	struct quipu_catalog *catalog;
 	struct quipu_event_list list;
 	struct quipu_event **events; /* [event * ncpus + cpu] */
@@ -70,37 +61,79 @@ static void on_signal(int sig)
 static const char usage[] =
 	"usage: quipu record [-m M] [-e EVENT] [-c N | -F HZ] [-g] [-a | -C CPUS] [-o FILE] [--] PROGRAM [ARGS]\n"
 	"\n"
-	"  -m, --machine M     a machine of `quipu machine list`, or a .dts/.dtb file; default: by the program's ELF header\n"
+	"  -m, --machine M     a machine of `quipu machine list`, a .dts/.dtb file, or host: this host's own counters;\n"
+	"                      default: by the program's ELF header (of the host's own: host)\n"
 	"  -e, --event EVENT   what to sample, in perf's grammar; may be repeated (default: cycles)\n"
 	"  -c, --count N       a sample every N events\n"
-	"  -F, --freq HZ       samples per second of model time (default: 4000)\n"
-	"  -g                  with call chains, followed exactly from calls and returns\n"
+	"  -F, --freq HZ       samples per second (of model time on a modelled machine; default: 4000)\n"
+	"  -g                  with call chains; on a modelled machine followed exactly from calls and returns\n"
+	"      --call-graph fp|dwarf[,BYTES]  how the host finds them: by frame pointers, or by a copy of the stack\n"
 	"  -b                  with the branch stack, where the machine records one\n"
 	"  -a, -C, --cpu LIST  every CPU of the machine, or those of LIST, instead of the program's threads\n"
+	"  -p, --pid LIST      processes of the host that run already;  -t, --tid LIST  threads\n"
+	"  -i, --no-inherit    not the threads and children of the program\n"
 	"  -o, --output FILE   default perf.data; an older one becomes perf.data.old\n"
 	"  -L, --sysroot DIR   where the program's dynamic loader and libraries are\n"
+	"      --mmap-pages N  pages of each CPU's ring on the host, a power of two\n"
+	"      --sysfs DIR     read the PMUs from a recorded /sys instead of this host's\n"
 	"      --timing base|full, --trace[=FILE], --paranoid N, -v, -q\n";
+
+enum { OPT_CALL_GRAPH = OPT_OWN, OPT_PAGES };
 
 static const struct option words[] = {
 	OPTIONS_RUN_WORDS,
 	OPTIONS_COUNT_WORDS,
 	{"count", required_argument, NULL, 'c'},
 	{"freq", required_argument, NULL, 'F'},
-	{"call-graph", optional_argument, NULL, 'g'},
+	{"call-graph", required_argument, NULL, OPT_CALL_GRAPH},
+	{"pid", required_argument, NULL, 'p'},
+	{"tid", required_argument, NULL, 't'},
+	{"no-inherit", no_argument, NULL, 'i'},
+	{"mmap-pages", required_argument, NULL, OPT_PAGES},
 	{"branch-any", no_argument, NULL, 'b'},
 	{"quiet", no_argument, NULL, 'q'},
 	{0},
 };
 
+static int parse_call_graph(struct record_options *o)
+{
+	char *end;
+
+	o->run.stack = true;
+	o->stack_bytes = STACK_BYTES;
+	o->chain = CHAIN_FP;
+	if (!strcmp(optarg, "fp"))
+		return 0;
+	if (strncmp(optarg, "dwarf", 5) || (optarg[5] && optarg[5] != ','))
+		return cli_error("--call-graph takes fp, dwarf or dwarf,BYTES, not '%s'", optarg);
+	o->chain = CHAIN_DWARF;
+	if (!optarg[5])
+		return 0;
+	o->stack_bytes = strtoull(optarg + 6, &end, 0);
+	if (*end || end == optarg + 6 || !o->stack_bytes || o->stack_bytes % 8 ||
+	    o->stack_bytes > 65528)
+		return cli_error("--call-graph dwarf,BYTES: a multiple of 8 up to 65528, not '%s'",
+				 optarg + 6);
+	return 0;
+}
+
 static int parse_option(void *options, int c)
 {
-	struct options *o = options;
+	struct record_options *o = options;
 
 	switch (c) {
 	case 'e': return options_event(&o->events);
 	case 'c': return options_number("-c", "events", 1, UINT64_MAX, &o->period);
 	case 'F': return options_number("-F", "samples a second", 1, UINT64_MAX, &o->freq);
-	case 'g': o->run.stack = true; return 0;
+	case 'g':
+		o->run.stack = true;
+		o->chain = o->chain ? o->chain : CHAIN_FP;
+		return 0;
+	case OPT_CALL_GRAPH: return parse_call_graph(o);
+	case OPT_PAGES: return options_number("--mmap-pages", "pages", 1, 1u << 20, &o->pages);
+	case 'p': o->pids = optarg; return 0;
+	case 't': o->tids = optarg; return 0;
+	case 'i': o->no_inherit = true; return 0;
 	case 'b': o->branches = o->run.branches = true; return 0;
 	case 'a': o->system_wide = true; return 0;
 	case 'C': o->cpus = optarg; return 0;
@@ -110,23 +143,37 @@ static int parse_option(void *options, int c)
 	return OPTIONS_NOT_MINE;
 }
 
+/* Without a program: whole CPUs or processes of the host, until Ctrl-C. */
+static bool may_be_bare(const void *options, const struct run_options *run)
+{
+	const struct record_options *o = options;
+
+	return o->pids || o->tids ||
+	       ((o->system_wide || o->cpus) && (!run->machine || !strcmp(run->machine, "host")));
+}
+
 /* 0: go on; -1: help was shown; else the exit status. */
-static int parse_options(struct options *o, int argc, char **argv)
+static int parse_options(struct record_options *o, int argc, char **argv)
 {
 	static const struct options_set set = {
 		.command = "record",
 		.usage = usage,
 		.example = "quipu record ./prog",
-		.letters = "+:" OPTIONS_RUN_LETTERS "e:c:F:gbaC:o:q",
+		.letters = "+:" OPTIONS_RUN_LETTERS "e:c:F:gbaC:o:qip:t:",
 		.words = words,
 		.own = parse_option,
+		.bare = may_be_bare,
 	};
 	int rc;
 
-	*o = (struct options){.output = "perf.data", .run.paranoid = -1};
+	*o = (struct record_options){.output = "perf.data", .run.paranoid = -1};
 	rc = options_parse(&set, o, &o->run, argc, argv, &o->argv);
 	if (!rc && o->period && o->freq)
 		rc = cli_error("-c and -F exclude each other: a fixed period has no frequency");
+	if (!rc && o->pids && o->tids)
+		rc = cli_error("-p and -t exclude each other");
+	if (!rc && (o->pids || o->tids) && (o->system_wide || o->cpus))
+		rc = cli_error("-p and -t follow processes, -a and -C whole CPUs: choose one");
 	return rc;
 }
 
@@ -145,16 +192,16 @@ static int parse_events(struct recording *r)
 	return e->n ? rc : events_parse(r->catalog, FALLBACK_EVENTS, &r->list);
 }
 
-static void complete_attr(const struct recording *r, size_t i)
+void record_complete(const struct record_options *o, struct quipu_event_list *list, size_t i)
 {
-	struct quipu_parsed *e = &r->list.items[i];
+	struct quipu_parsed *e = &list->items[i];
 	struct quipu_attr *a = &e->attr;
-	const struct options *o = r->options;
-	bool leads = e->leader == i, reads = r->list.items[e->leader].sample_read;
+	bool leads = e->leader == i, reads = list->items[e->leader].sample_read;
+	bool on_cpus = o->system_wide || o->cpus;
 
 	a->sample_type |= PERF_SAMPLE_IP | PERF_SAMPLE_TID | PERF_SAMPLE_TIME | PERF_SAMPLE_CPU |
 			  PERF_SAMPLE_PERIOD;
-	if (r->list.n > 1)
+	if (list->n > 1)
 		a->sample_type |= PERF_SAMPLE_IDENTIFIER;
 	if (o->run.stack)
 		a->sample_type |= PERF_SAMPLE_CALLCHAIN;
@@ -167,7 +214,8 @@ static void complete_attr(const struct recording *r, size_t i)
 		a->sample_type |= PERF_SAMPLE_READ;
 		a->read_format |= PERF_FORMAT_GROUP;
 	}
-	if (!e->has_period && !e->has_freq && (leads || !reads)) {
+	if (!e->has_period && !e->has_freq && (leads || !reads) &&
+	    !(e->each && !o->period && !o->freq)) {
 		a->sample_period = o->period ? o->period : o->freq ? o->freq : DEFAULT_FREQ;
 		if (!o->period)
 			a->flags |= QUIPU_ATTR_FREQ;
@@ -175,8 +223,8 @@ static void complete_attr(const struct recording *r, size_t i)
 	a->flags |= QUIPU_ATTR_SAMPLE_ID_ALL;
 	if (leads)
 		a->flags |= QUIPU_ATTR_DISABLED |
-			    (o->system_wide || o->cpus ? 0 : QUIPU_ATTR_ENABLE_ON_EXEC);
-	if (!o->system_wide && !o->cpus && !e->inherit_off)
+			    (on_cpus || o->pids || o->tids ? 0 : QUIPU_ATTR_ENABLE_ON_EXEC);
+	if (!on_cpus && !o->no_inherit && !e->inherit_off)
 		a->flags |= QUIPU_ATTR_INHERIT;
 	if (i == 0)
 		a->flags |= QUIPU_ATTR_MMAP | QUIPU_ATTR_MMAP2 | QUIPU_ATTR_COMM |
@@ -275,7 +323,7 @@ static int open_events(struct recording *r)
 	if (!r->events || !r->rings)
 		return cli_error("out of memory");
 	for (size_t i = 0; i < r->list.n; i++)
-		complete_attr(r, i);
+		record_complete(r->options, &r->list, i);
 	for (unsigned at = 0; at < r->ncpus; at++) {
 		for (size_t i = 0; i < r->list.n && !rc; i++)
 			rc = open_one(r, i, at);
@@ -378,21 +426,19 @@ static struct perfdata_cpu *make_topology(const struct quipu_machine *m)
 	return t;
 }
 
-/* The groups among the events; NULL when there are none. */
-static struct perfdata_group *find_groups(const struct recording *r, size_t *n)
+struct perfdata_group *record_groups(const struct quipu_event_list *list, size_t *n)
 {
-	struct perfdata_group *groups = calloc(r->list.n, sizeof(*groups));
+	struct perfdata_group *groups = calloc(list->n, sizeof(*groups));
 
 	*n = 0;
-	for (size_t i = 0; groups && i < r->list.n; i++)
-		if (r->list.items[i].leader == i && r->list.items[i].members > 1)
-			groups[(*n)++] = (struct perfdata_group){
-				(uint32_t)i, (uint32_t)r->list.items[i].members};
+	for (size_t i = 0; groups && i < list->n; i++)
+		if (list->items[i].leader == i && list->items[i].members > 1)
+			groups[(*n)++] = (struct perfdata_group){(uint32_t)i,
+								 (uint32_t)list->items[i].members};
 	return groups;
 }
 
-/* @argv as cmd_record got it, with the command itself in front. */
-static char **whole_command(char **argv)
+char **record_command(char **argv)
 {
 	size_t n = 0;
 	char **out;
@@ -415,13 +461,13 @@ static int finish_file(struct recording *r, char **argv)
 		.cpudesc = m->model && *m->model ? m->model : m->name,
 		.cpuid = m->name,
 		.machine = m->name,
-		.cmdline = whole_command(argv),
+		.cmdline = record_command(argv),
 		.cpus = m->ncpus,
 		.cpus_online = m->ncpus,
 		.memory_kb = m->memory_bytes / 1024,
 		.partial = run_partial(&r->run),
 	};
-	struct perfdata_group *groups = find_groups(r, &info.nr_groups);
+	struct perfdata_group *groups = record_groups(&r->list, &info.nr_groups);
 	struct perfdata_cpu *topology = make_topology(m);
 	struct perfdata_pmu *pmus;
 	struct perfdata_error err;
@@ -570,11 +616,19 @@ static void release(struct recording *r)
 int cmd_record(int argc, char **argv)
 {
 	struct recording r = {0};
-	struct options o;
+	struct record_options o;
 	int rc = parse_options(&o, argc, argv);
+	bool host = false;
 
+	if (!rc)
+		rc = record_host_wanted(&o, &host);
 	if (rc)
 		return rc < 0 ? 0 : rc;
+	if (host) {
+		interrupted = 0;
+		run_catch(on_signal);
+		return record_host(&o, argv, &interrupted);
+	}
 	o.run.wake = on_wake;
 	o.run.wake_arg = &r;
 	o.run.tick = show_progress;

@@ -202,6 +202,8 @@ static int take_mmap(struct profile_maps *m, const struct profile_record *r)
 	map.object = profile_symbols_object(m->symbols, name);
 	if (!p || !map.object)
 		return -ENOMEM;
+	if (kernel)
+		profile_object_is_kernel(map.object);
 	if (r->mmap.build_id)
 		profile_symbols_expect(m->symbols, name, r->mmap.build_id, r->mmap.build_id_size);
 	return map_over(p, &map);
@@ -273,6 +275,17 @@ const char *profile_maps_comm(struct profile_maps *m, uint32_t pid, uint32_t tid
 	return name ? name : "?";
 }
 
+/*
+ * The kernel lies elsewhere after each boot. Its mapping tells in pgoff where its text began when
+ * the recording was made; the same address in the kernel that runs now.
+ */
+static uint64_t kernel_address(const struct map *map, uint64_t ip)
+{
+	uint64_t base = profile_object_base(map->object);
+
+	return base && map->pgoff >> 32 ? ip - map->pgoff + base : ip;
+}
+
 void profile_maps_resolve(struct profile_maps *m, uint32_t pid, unsigned cpumode, uint64_t ip,
 			  struct profile_place *out)
 {
@@ -290,8 +303,11 @@ void profile_maps_resolve(struct profile_maps *m, uint32_t pid, unsigned cpumode
 	if (at == p->n || p->maps[at].start > ip)
 		return;
 	out->object = p->maps[at].object;
-	if (kernel)
+	if (kernel) {
+		out->offset = kernel_address(&p->maps[at], ip);
+		out->symbol = profile_object_find(out->object, out->offset, NULL);
 		return;
+	}
 	out->offset = ip - p->maps[at].start + p->maps[at].pgoff;
 	out->symbol = profile_object_find(out->object, out->offset, &out->addr);
 }

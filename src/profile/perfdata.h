@@ -59,6 +59,10 @@ struct perfdata_info {
 	const struct perfdata_group *groups;
 	size_t nr_groups;
 	bool partial; /* some of what ran was not counted: what is labelled exact is not whole */
+	const uint8_t *kernel_id; /* build id of the host's kernel */
+	unsigned kernel_id_size;
+	const void *tracing; /* formats of tracepoints, as trace-cmd lays them out */
+	size_t tracing_size;
 };
 
 /*
@@ -101,6 +105,13 @@ struct perfdata_mapping {
 	const char *name;
 };
 int perfdata_mmap2(struct perfdata_writer *, const struct perfdata_mapping *);
+/*
+ * perfdata_kernel - the host's kernel (@name "[kernel.kallsyms]_text") or a module at @start..@end;
+ * @base: where the kernel's text began. perfdata_lost - samples that LOST records told of so far.
+ */
+int perfdata_kernel(struct perfdata_writer *, uint64_t start, uint64_t end, uint64_t base,
+		    const char *name);
+uint64_t perfdata_lost(const struct perfdata_writer *);
 int perfdata_finish(struct perfdata_writer *, const struct perfdata_info *,
 		    struct perfdata_error *err);
 void perfdata_abort(struct perfdata_writer *);

@@ -24,6 +24,7 @@
 /* A record's size is 16 bits and a multiple of 8. */
 #define RECORD_MAX	   65528u
 #define MISC_BUILD_ID_SIZE (1u << 15)
+#define MISC_KERNEL	   1u
 #define MISC_USER	   2u
 #define MISC_MMAP_DATA	   (1u << 13)
 
@@ -42,7 +43,7 @@ struct perfdata_writer {
 	struct perfdata_event *events;
 	size_t nr_events;
 	struct profile_ids ids;
-	uint64_t samples;
+	uint64_t samples, lost;
 	bool has_time;
 	uint64_t time_first, time_last;
 	char **mapped; /* ELF files named by executable mappings, in order of appearance */
@@ -304,7 +305,7 @@ static int note_record(struct perfdata_writer *w, const uint8_t *p)
 
 	if (type == PERF_RECORD_SAMPLE)
 		w->samples++;
-	else if (type != PERF_RECORD_MMAP && type != PERF_RECORD_MMAP2)
+	else if (type != PERF_RECORD_MMAP && type != PERF_RECORD_MMAP2 && type != PERF_RECORD_LOST)
 		return 0;
 	if (!profile_ids_event(&w->ids, w->events, w->nr_events, p, &event))
 		return 0;
@@ -313,6 +314,10 @@ static int note_record(struct perfdata_writer *w, const uint8_t *p)
 	if (type == PERF_RECORD_SAMPLE) {
 		if (w->events[event].attr.sample_type & PERF_SAMPLE_TIME)
 			note_time(w, rec.time);
+		return 0;
+	}
+	if (type == PERF_RECORD_LOST) {
+		w->lost += rec.lost.lost;
 		return 0;
 	}
 	return rec.mmap.data ? 0 : note_mapped(w, rec.mmap.name);
@@ -420,6 +425,26 @@ int perfdata_mmap2(struct perfdata_writer *w, const struct perfdata_mapping *m)
 	return append_blob(w, &b);
 }
 
+int perfdata_kernel(struct perfdata_writer *w, uint64_t start, uint64_t end, uint64_t base,
+		    const char *name)
+{
+	struct blob b = {0};
+
+	blob_header(&b, PERF_RECORD_MMAP, MISC_KERNEL);
+	blob_u32(&b, UINT32_MAX);
+	blob_u32(&b, 0);
+	blob_u64(&b, start);
+	blob_u64(&b, end - start);
+	blob_u64(&b, base);
+	blob_name_and_trailer(w, &b, name);
+	return append_blob(w, &b);
+}
+
+uint64_t perfdata_lost(const struct perfdata_writer *w)
+{
+	return w->lost;
+}
+
 uint64_t perfdata_bytes(const struct perfdata_writer *w)
 {
 	return w->pos;
@@ -435,26 +460,44 @@ uint64_t perfdata_samples(const struct perfdata_writer *w)
 typedef void feature_fn(struct blob *, const struct perfdata_writer *,
 			const struct perfdata_info *);
 
+static void put_build_id(struct blob *b, uint16_t misc, const uint8_t *bits, unsigned n,
+			 const char *path)
+{
+	size_t len = strlen(path) + 1, name = (len + 63) & ~(size_t)63;
+	uint16_t rest[2] = {misc | MISC_BUILD_ID_SIZE, (uint16_t)(36 + name)};
+	uint8_t id[24] = {0};
+
+	memcpy(id, bits, n);
+	id[20] = (uint8_t)n;
+	blob_u32(b, PROFILE_RECORD_HEADER_BUILD_ID);
+	blob_add(b, rest, sizeof(rest));
+	blob_u32(b, UINT32_MAX); /* pid -1: the host's own name space of files */
+	blob_add(b, id, sizeof(id));
+	blob_add(b, path, len);
+	blob_zero(b, name - len);
+}
+
 static void feature_build_ids(struct blob *b, const struct perfdata_writer *w,
 			      const struct perfdata_info *info)
 {
-	(void)info;
+	if (info->kernel_id_size)
+		put_build_id(b, MISC_KERNEL, info->kernel_id, info->kernel_id_size,
+			     "[kernel.kallsyms]");
 	for (size_t i = 0; i < w->nr_mapped; i++) {
-		uint8_t id[24] = {0};
-		size_t len = strlen(w->mapped[i]) + 1, name = (len + 63) & ~(size_t)63;
-		uint16_t rest[2] = {MISC_USER | MISC_BUILD_ID_SIZE, (uint16_t)(36 + name)};
+		uint8_t id[20] = {0};
 		unsigned n = profile_build_id(w->mapped[i], id);
 
-		if (!n)
-			continue;
-		id[20] = (uint8_t)n;
-		blob_u32(b, PROFILE_RECORD_HEADER_BUILD_ID);
-		blob_add(b, rest, sizeof(rest));
-		blob_u32(b, UINT32_MAX); /* pid -1: the host's own name space of files */
-		blob_add(b, id, sizeof(id));
-		blob_add(b, w->mapped[i], len);
-		blob_zero(b, name - len);
+		if (n)
+			put_build_id(b, MISC_USER, id, n, w->mapped[i]);
 	}
+}
+
+static void feature_tracing(struct blob *b, const struct perfdata_writer *w,
+			    const struct perfdata_info *info)
+{
+	(void)w;
+	if (info->tracing_size)
+		blob_add(b, info->tracing, info->tracing_size);
 }
 
 static void optional_string(struct blob *b, const char *s)
@@ -725,15 +768,15 @@ static const struct {
 	unsigned bit; /* ascending: the sections lie in the order of the bits */
 	feature_fn *add;
 } features[] = {
-	{PERFDATA_BUILD_ID, feature_build_ids},	 {PERFDATA_HOSTNAME, feature_hostname},
-	{PERFDATA_OSRELEASE, feature_osrelease}, {PERFDATA_VERSION, feature_version},
-	{PERFDATA_ARCH, feature_arch},		 {PERFDATA_NRCPUS, feature_nrcpus},
-	{PERFDATA_CPUDESC, feature_cpudesc},	 {PERFDATA_CPUID, feature_cpuid},
-	{PERFDATA_TOTAL_MEM, feature_memory},	 {PERFDATA_CMDLINE, feature_cmdline},
-	{PERFDATA_EVENT_DESC, feature_events},	 {PERFDATA_CPU_TOPOLOGY, feature_topology},
-	{PERFDATA_NUMA_TOPOLOGY, feature_numa},	 {PERFDATA_PMU_MAPPINGS, feature_pmus},
-	{PERFDATA_GROUP_DESC, feature_groups},	 {PERFDATA_SAMPLE_TIME, feature_time},
-	{PERFDATA_QUIPU, feature_quipu},
+	{PERFDATA_TRACING_DATA, feature_tracing},  {PERFDATA_BUILD_ID, feature_build_ids},
+	{PERFDATA_HOSTNAME, feature_hostname},	   {PERFDATA_OSRELEASE, feature_osrelease},
+	{PERFDATA_VERSION, feature_version},	   {PERFDATA_ARCH, feature_arch},
+	{PERFDATA_NRCPUS, feature_nrcpus},	   {PERFDATA_CPUDESC, feature_cpudesc},
+	{PERFDATA_CPUID, feature_cpuid},	   {PERFDATA_TOTAL_MEM, feature_memory},
+	{PERFDATA_CMDLINE, feature_cmdline},	   {PERFDATA_EVENT_DESC, feature_events},
+	{PERFDATA_CPU_TOPOLOGY, feature_topology}, {PERFDATA_NUMA_TOPOLOGY, feature_numa},
+	{PERFDATA_PMU_MAPPINGS, feature_pmus},	   {PERFDATA_GROUP_DESC, feature_groups},
+	{PERFDATA_SAMPLE_TIME, feature_time},	   {PERFDATA_QUIPU, feature_quipu},
 };
 #define NR_FEATURES (sizeof(features) / sizeof(features[0]))
 

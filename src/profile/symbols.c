@@ -17,6 +17,7 @@
 #include <gelf.h>
 
 #include "profile/buildid.h"
+#include "profile/kallsyms.h"
 #include "profile/symbols.h"
 
 struct symbol {
@@ -42,6 +43,8 @@ struct object {
 	struct profile_object pub;
 	struct profile_symbols *set;
 	bool loaded;
+	bool kernel;   /* of the host's kernel: its symbols are those of /proc/kallsyms */
+	uint64_t base; /* where the kernel's text begins now */
 	const char *problem;
 	uint8_t expect[20];
 	unsigned expect_size;
@@ -465,12 +468,72 @@ static void open_debug_file(struct object *o)
 		o->debug_elf = elf_begin(o->debug_fd, ELF_C_READ_MMAP, NULL);
 }
 
+/* ---- the host's kernel ---- */
+
+/* The module that an object of the kernel stands for: "" the kernel proper, "[ext4]",
+ * ".../ext4.ko". */
+static void module_name(const struct object *o, char *buf, size_t len)
+{
+	const char *name = o->pub.short_name;
+
+	if (!strncmp(name, "[kernel", 7)) {
+		*buf = '\0';
+		return;
+	}
+	snprintf(buf, len, "%s", name + (*name == '['));
+	buf[strcspn(buf, ".]")] = '\0';
+	for (char *c = buf; *c; c++)
+		*c = *c == '-' ? '_' : *c;
+}
+
+struct kernel_load {
+	struct object *o;
+	char module[64];
+};
+
+static int take_kernel_symbol(void *arg, const struct kallsyms_line *l)
+{
+	struct kernel_load *k = arg;
+	unsigned bind = l->type == 'w' || l->type == 'W' ? STB_WEAK
+			: l->type == 'T'		 ? STB_GLOBAL
+							 : STB_LOCAL;
+
+	if (!k->module[0] && !strcmp(l->name, "_text"))
+		k->o->base = l->addr;
+	if (!l->addr || !strchr("tTwW", l->type) || strcmp(l->module, k->module))
+		return 0;
+	return add_symbol(k->o, l->addr, 0, l->name, bind);
+}
+
+static const char *load_kernel(struct object *o)
+{
+	struct kernel_load k = {.o = o};
+	uint8_t id[20];
+	unsigned n = o->expect_size ? kallsyms_build_id(id) : 0;
+	int r;
+
+	module_name(o, k.module, sizeof(k.module));
+	if (!k.module[0] && n && (n != o->expect_size || memcmp(id, o->expect, n)))
+		return "recorded on another kernel than the one that runs now";
+	r = kallsyms_each(take_kernel_symbol, &k);
+	settle_symbols(o);
+	if (o->nr_symbols) /* the last one has no next: a page is more than a function */
+		o->symbols[o->nr_symbols - 1].pub.end = o->symbols[o->nr_symbols - 1].reach =
+			o->symbols[o->nr_symbols - 1].pub.start + 4096;
+	if (r == -EACCES)
+		return "the kernel hides its addresses from this user; as root: sysctl "
+		       "kernel.kptr_restrict=0";
+	return r ? "/proc/kallsyms cannot be read" : NULL;
+}
+
 static const char *load_object(struct object *o)
 {
 	const void *bits;
 	ssize_t n;
 	int r;
 
+	if (o->kernel)
+		return load_kernel(o);
 	if (o->pub.path[0] != '/')
 		return "not a file";
 	o->fd = profile_elf_open(o->pub.path);
@@ -508,6 +571,16 @@ static struct object *loaded(struct profile_object *pub)
 	return o;
 }
 
+void profile_object_is_kernel(struct profile_object *pub)
+{
+	((struct object *)pub)->kernel = true;
+}
+
+uint64_t profile_object_base(struct profile_object *pub)
+{
+	return loaded(pub)->base;
+}
+
 const char *profile_object_problem(struct profile_object *pub)
 {
 	return loaded(pub)->problem;
@@ -518,6 +591,8 @@ const char *profile_object_problem(struct profile_object *pub)
 /* Two segments may share a page of the file: code is what was executed. */
 static uint64_t to_vaddr(const struct object *o, uint64_t offset)
 {
+	if (o->kernel)
+		return offset;
 	for (int exec = 1; exec >= 0; exec--)
 		for (size_t i = 0; i < o->nr_segments; i++) {
 			const struct segment *s = &o->segments[i];

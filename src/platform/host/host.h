@@ -74,6 +74,12 @@ void host_kernel_init(struct quipu_catalog_kernel *);
 /* Where tracefs is, or NULL with the reason. */
 const char *host_tracefs(char *why, size_t len);
 
+/*
+ * host_tracing - the formats of the tracepoints in @list, for perf.data's feature TRACING_DATA; to
+ * be freed. NULL and *size 0: it has none, or no memory.
+ */
+void *host_tracing(const struct quipu_event_list *list, size_t *size);
+
 /* ---- events ---- */
 
 /* What was changed to make the kernel take an event. */
