@@ -51,6 +51,8 @@ void cli_notes_print(const char *file, const struct quipu_notes *, bool all);
  * cli_machine_names_free. */
 char **cli_machine_names(void);
 void cli_machine_names_free(char **);
+/* Is there a shipped machine @name here? */
+bool cli_machine_shipped(const char *name);
 /* The machine that fits an ELF machine number: 243 riscv, 21 power9, 43 rock, 62 x86; NULL for
  * others. */
 const char *cli_machine_for_elf(unsigned e_machine);

@@ -289,7 +289,7 @@ int host_chosen(const struct host_wish *w, bool *host)
 	/* Sampling without cycles is left to the caller, who has a clock for it. */
 	if (!*host && *reason && w->sample && !w->events->n)
 		*host = true;
-	else if (!*host && *reason)
+	else if (!*host && *reason && cli_machine_shipped("x86"))
 		fprintf(stderr,
 			"quipu: %s; so this runs on machine x86, where instructions are exact and cycles "
 			"and misses modelled (-m host: only what the host can %s)\n",

@@ -440,6 +440,17 @@ void cli_machine_names_free(char **names)
 	free(names);
 }
 
+bool cli_machine_shipped(const char *name)
+{
+	char **names = cli_machine_names();
+	bool found = false;
+
+	for (size_t i = 0; names && names[i] && !found; i++)
+		found = !strcmp(names[i], name);
+	cli_machine_names_free(names);
+	return found;
+}
+
 const char *cli_machine_for_elf(unsigned e_machine)
 {
 	static const struct {

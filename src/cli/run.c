@@ -78,17 +78,6 @@ char *cli_find_program(const char *name)
 	return NULL;
 }
 
-static bool is_shipped(const char *name)
-{
-	char **names = cli_machine_names();
-	bool found = false;
-
-	for (size_t i = 0; names && names[i] && !found; i++)
-		found = !strcmp(names[i], name);
-	cli_machine_names_free(names);
-	return found;
-}
-
 /* The shipped machine that runs @program; NULL after an error line, with *status set. */
 static const char *choose_machine(const char *program, int *status)
 {
@@ -110,7 +99,7 @@ static const char *choose_machine(const char *program, int *status)
 		return NULL;
 	}
 	name = elf.big_endian == (elf.machine == 43) ? cli_machine_for_elf(elf.machine) : NULL;
-	if (name && !is_shipped(name)) {
+	if (name && !cli_machine_shipped(name)) {
 		cli_error(
 			"%s is a program for %s, and the machine that runs those is not installed; name one with -m "
 			"(a device tree file will do), or install quipu again",

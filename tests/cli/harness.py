@@ -21,6 +21,9 @@ EXEC_LOG = os.environ["QUIPU_EXEC_LOG"]
 CROSS = "riscv64-linux-gnu-"
 SYSROOT = "/usr/riscv64-linux-gnu"
 
+# In the environment of all that a test starts, with its folder: what a failed test leaves running is found by it.
+MARK = "QUIPU_TEST"
+
 _tests = []
 
 
@@ -35,13 +38,20 @@ def test(name):
     return add
 
 
+def ended(number, frame):
+    """Whoever ends us (Meson, after its timeout) ends what we started as well."""
+    raise SystemExit(128 + number)
+
+
 def main():
     """Runs the tests of the file, or those whose name contains the first argument."""
+    signal.signal(signal.SIGTERM, ended)
     chosen = [t for t in _tests if len(sys.argv) < 2 or sys.argv[1] in t[0]]
     print(f"1..{len(chosen)}", flush=True)
     failed = 0
     for number, (name, function) in enumerate(chosen, 1):
         with tempfile.TemporaryDirectory(prefix="quipu-test-") as folder:
+            os.environ[MARK] = folder
             try:
                 function(Work(folder))
                 print(f"ok {number} - {name}", flush=True)
@@ -53,6 +63,8 @@ def main():
                 text = str(error) if isinstance(error, AssertionError) else traceback.format_exc()
                 for line in (text or traceback.format_exc()).splitlines():
                     print("# " + line, flush=True)
+            finally:
+                end_all(f"{MARK}={folder}")
     return sys.exit(1 if failed else 0)
 
 
@@ -239,6 +251,43 @@ def marked_processes(mark):
     return found
 
 
+def end_all(mark, seconds=10):
+    """Kills what a test left running, whatever sessions and groups it made for itself."""
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        left = marked_processes(mark)
+        if not left:
+            return
+        for pid in left:
+            try:
+                os.kill(pid, signal.SIGKILL)
+            except OSError:
+                continue
+        time.sleep(0.02)
+
+
+def wait_until(what, condition, seconds=120):
+    """Until condition() is true; a generous limit, for loaded machines."""
+    end = time.monotonic() + seconds
+    while not condition():
+        holds(time.monotonic() < end, f"waited {seconds} s in vain: {what}")
+        time.sleep(0.02)
+
+
+def computed(mark):
+    """CPU seconds of the marked processes that are QEMU's."""
+    ticks = 0
+    for pid in marked_processes(mark):
+        try:
+            with open(f"/proc/{pid}/stat", encoding="utf-8", errors="replace") as file:
+                name, rest = file.read().split("(", 1)[1].rsplit(")", 1)
+        except OSError:
+            continue
+        if name.startswith("qemu"):
+            ticks += sum(int(n) for n in rest.split()[11:13])
+    return ticks / os.sysconf("SC_CLK_TCK")
+
+
 class Traces:
     """What a command may leave behind: processes, memory objects, mounts, files outside and inside its folder."""
 
@@ -256,7 +305,7 @@ class Traces:
 
     def check(self, allowed=()):
         """Asserts that nothing is left but the files in @allowed. A memfd lives only in a process that holds it."""
-        for _ in range(30):
+        for _ in range(200):
             left = marked_processes(self.mark)
             if not left:
                 break

@@ -300,7 +300,7 @@ def hangup(work):
     signal.signal(signal.SIGHUP, ignored)
     equal(process.stdout.readline(), b"ready\n", "the program")
     process.send_signal(signal.SIGHUP)
-    err = process.communicate(timeout=30)[1].decode()
+    err = process.communicate(timeout=120)[1].decode()
     holds("Captured and wrote" in err, err)
     holds(work.samples("ip") is not None, "the file is not whole")
 

@@ -33,7 +33,7 @@ def count():
     out = subprocess.run(["perf", "stat", "-x,", "-e", "instructions", GUEST], capture_output=True, text=True).stderr
     return [l.split(",")[0] for l in out.splitlines() if "instructions" in l][0]
 def settle(want):
-    for _ in range(100):
+    for _ in range(1200):
         if descriptors() <= want: return
         time.sleep(0.05)
     sys.exit(f"{descriptors()} descriptors, {want} before")
@@ -164,7 +164,7 @@ settle(before + 2)  # the connection, and the watch on us
 @test("the machine outlives the command's children, and ends with the last of them")
 def lingering(work):
     start = time.monotonic()
-    subprocess.run([QUIPU, "exec", "--", "sh", "-c", "sleep 1 & exit 0"], check=True, timeout=30)
+    subprocess.run([QUIPU, "exec", "--", "sh", "-c", "sleep 1 & exit 0"], check=True, timeout=120)
     assert time.monotonic() - start >= 0.9, "it ended before its background job"
 
 
@@ -175,7 +175,7 @@ def machine_killed(work):
     time.sleep(0.4)
     os.kill(p.pid, signal.SIGKILL)
     p.stderr.read()  # ends when perf does
-    p.wait(timeout=20)
+    p.wait(timeout=120)
 
 
 main()
