@@ -28,6 +28,15 @@ struct quipu_tree {
  * quipu_tree_new - everything of the machine and the PMUs registered with @core. NULL when out of
  * memory. quipu_tree_text - the text of a file, or NULL.
  */
+struct quipu_system;
+/*
+ * quipu_tree_interrupts - /proc/interrupts of a machine that is alive, as it stands now (the caller
+ * frees it); NULL: none of its rooms takes performance monitoring interrupts, or out of memory.
+ * quipu_tree_add - one more file; @text is taken over. 0 or -ENOMEM.
+ */
+char *quipu_tree_interrupts(const struct quipu_system *);
+int quipu_tree_add(struct quipu_tree *, const char *path, char *text);
+
 struct quipu_tree *quipu_tree_new(const struct quipu_machine *, const struct quipu_core *);
 void quipu_tree_free(struct quipu_tree *);
 const char *quipu_tree_text(const struct quipu_tree *, const char *path);

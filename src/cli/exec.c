@@ -5,6 +5,7 @@
  * is the machine until it is gone. DESIGN 5 and 7; perf ABI sheet C2, D4 ("Launcher").
  */
 #include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
 #include <signal.h>
 #include <stdio.h>
@@ -181,6 +182,8 @@ static void catch_signals(void)
 	sigaction(SIGHUP, &sa, NULL);
 }
 
+#define INTERRUPTS "/proc/interrupts"
+
 struct place {
 	bool namespace, user; /* of our own; a user namespace */
 	bool outer_root;
@@ -191,7 +194,10 @@ struct place {
 static int show_tree(const struct run *run, struct place *place)
 {
 	const char *tmp = getenv("TMPDIR");
-	char why[512];
+	char *interrupts = quipu_tree_interrupts(run->system), why[512];
+
+	if (interrupts && quipu_tree_add(run->tree, INTERRUPTS, interrupts))
+		return cli_error("out of memory");
 
 	if (place->namespace)
 		return tree_mount(run->tree, why, sizeof(why)) ? cli_error("%s; try --no-ns", why)
@@ -210,6 +216,19 @@ static int show_tree(const struct run *run, struct place *place)
 	return 0;
 }
 
+/* The row of interrupts moves: its file stays open. 0: the machine has none. */
+static int open_interrupts(const struct run *run, const struct place *place)
+{
+	char path[PATH_MAX + 32];
+	int fd;
+
+	if (!quipu_tree_text(run->tree, INTERRUPTS))
+		return 0;
+	snprintf(path, sizeof(path), "%s" INTERRUPTS, place->namespace ? "" : place->root);
+	fd = open(path, O_WRONLY | O_CLOEXEC);
+	return fd < 0 ? 0 : fd;
+}
+
 static int serve(const struct options *o, struct run *run, struct gate *gate,
 		 const struct place *place)
 {
@@ -221,6 +240,7 @@ static int serve(const struct options *o, struct run *run, struct gate *gate,
 		.in_user_namespace = place->user,
 		.verbose = o->run.verbose,
 		.root = place->outer_root,
+		.interrupts = open_interrupts(run, place),
 	};
 	int status = 0, rc = gate_attach(gate, run->system, &config);
 	pid_t pid;
@@ -246,6 +266,8 @@ static int serve(const struct options *o, struct run *run, struct gate *gate,
 	     : WIFSIGNALED(status) ? 128 + WTERMSIG(status)
 				   : WEXITSTATUS(status);
 out:
+	if (config.interrupts)
+		close(config.interrupts);
 	free_environment(before);
 	free(preload);
 	return rc;

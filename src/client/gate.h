@@ -18,6 +18,7 @@ struct gate;
 
 struct gate_config {
 	struct session *session;
+	int interrupts; /* the machine's /proc/interrupts, open for writing; 0: no such file */
 	/*
 	 * What a program under the engine must not see of ours: names whose value goes back to what
 	 * @environment has (or away). NULL-terminated.

@@ -87,6 +87,7 @@ struct host_task {
 
 struct gate {
 	struct gate_config config;
+	uint64_t interrupts_shown; /* sum of the counts in /proc/interrupts */
 	struct quipu_system *system;
 	struct quipu_core *core;
 	struct session *session;
@@ -115,6 +116,9 @@ struct answer {
 	struct gate_reply reply;
 	int fd[2]; /* to pass, -1; not owned */
 };
+
+/* interrupts.c: the machine's /proc/interrupts is brought up to date. */
+void interrupts_show(struct gate *);
 
 /* server.c */
 int gate_watch(struct gate *, struct source *, enum source_kind, int fd, uint32_t events);

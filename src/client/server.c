@@ -404,7 +404,10 @@ int gate_run(struct gate *g, pid_t child, int *status, volatile int *stop)
 
 	reap(g, child, status, &over);
 	while (!over) {
-		int n = epoll_wait(g->epoll, ev, ROUND, tasks_waited_for(g) ? LOOK_MS : -1);
+		int n;
+
+		interrupts_show(g);
+		n = epoll_wait(g->epoll, ev, ROUND, tasks_waited_for(g) ? LOOK_MS : -1);
 
 		if (n < 0 && errno != EINTR)
 			return -errno;

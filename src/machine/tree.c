@@ -6,7 +6,7 @@
  * Perf ABI sheet A17 (files and their text), B2 (what perf reads of a PMU), C2 (a PMU is a real
  * directory below the bus, for the tree may be bound there alone; its place in /sys/devices is a
  * link). Left out on purpose: tracepoint, breakpoint, kprobe and uprobe, which a modelled machine
- * does not serve; /proc/interrupts, which moves.
+ * does not serve. /proc/interrupts, which moves, is tree_interrupts.c.
  */
 #include <stdarg.h>
 #include <stdio.h>

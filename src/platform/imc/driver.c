@@ -164,6 +164,26 @@ static int want(struct imc_driver *d, const struct imc_unit *u, const struct imc
 	return 0;
 }
 
+/*
+ * An event that Linux's imc.rst names in passing and that no POWER9 catalog has: whoever asks for
+ * it shall hear why, so it is a name here (not in sysfs) whose code no counter memory holds.
+ */
+#define POWER8_OFFSET UINT32_C(0x3fffffff)
+#define POWER8_REASON                                                                                         \
+	"PM_MCS_DOWN_128B_DATA_XFER_MC0 is an event of POWER8's 24x7 catalog; no POWER9 catalog has it: the " \
+	"nearest here are PM_MCS01_128B_RD_DISP_PORT01 and _PORT23 of nest_mcs01 (lines read from memory)"
+
+static const struct quipu_pmu_event power8_events[] = {
+	{
+		.name = "PM_MCS_DOWN_128B_DATA_XFER_MC0",
+		.terms = "event=0x3fffffff",
+		.desc = "lines of 128 bytes from memory, on POWER8",
+		.exactness = QUIPU_MODELLED,
+		.unavailable = POWER8_REASON,
+	},
+	{NULL},
+};
+
 int imc_check_counting(struct imc_driver *d, const struct imc_pmu *p, struct quipu_event *e)
 {
 	const struct quipu_attr *attr = quipu_event_attr(e);
@@ -176,6 +196,10 @@ int imc_check_counting(struct imc_driver *d, const struct imc_pmu *p, struct qui
 			"%s cannot sample: its counters lie in memory and raise no interrupt; use trace_imc "
 			"or the core PMU",
 			p->name);
+		return -EINVAL;
+	}
+	if (offset == POWER8_OFFSET && p->pmu.more) {
+		quipu_core_reason(d->core, "%s", POWER8_REASON);
 		return -EINVAL;
 	}
 	if (offset > p->unit->size) {
@@ -319,6 +343,8 @@ static int register_pmu(struct imc_driver *d, const struct imc_unit *u)
 	p->pmu.driver = p;
 	p->pmu.formats = u->type == IMC_TRACE ? trace_formats : count_formats;
 	p->pmu.events = p->events;
+	if (u->nest && !strncmp(u->node, "mcs", 3))
+		p->pmu.more = power8_events;
 	p->pmu.signal = imc_event_signal;
 	if (u->type == IMC_NEST)
 		imc_nest_operations(&p->pmu);
