@@ -14,6 +14,21 @@
 #include <quipu/machine.h>
 #include <quipu/signal.h>
 
+/*
+ * What a program does that may bring something beside itself to run (a hypervisor): told to rooms
+ * that watch for it. Units: pages, threads woken, bytes written; else 1.
+ */
+enum quipu_activity {
+	QUIPU_ACTIVITY_PAGE_FAULT,   /* first access of a page since it was mapped */
+	QUIPU_ACTIVITY_PAGE_UNMAP,   /* pages that had been accessed are no longer mapped */
+	QUIPU_ACTIVITY_PAGE_PROTECT, /* their protection changed */
+	QUIPU_ACTIVITY_IDLE,	     /* return from a system call of the blocking kind */
+	QUIPU_ACTIVITY_WAKE,	     /* other threads were woken */
+	QUIPU_ACTIVITY_YIELD,	     /* sched_yield */
+	QUIPU_ACTIVITY_CONSOLE,	     /* written to a terminal */
+	QUIPU_ACTIVITIES
+};
+
 /* What a room is built on. All pointers outlive the room. */
 struct quipu_platform_env {
 	const struct quipu_machine *machine;
@@ -28,6 +43,10 @@ struct quipu_platform_env {
 	 * advance alone. */
 	uint64_t (*now)(void *arg);
 	void *now_arg;
+	/* Something that no engine counts ran @cycles on @cpu: its clock moves. NULL: nobody keeps
+	 * a clock. */
+	void (*spend)(void *arg, unsigned cpu, uint64_t cycles);
+	void *spend_arg;
 };
 
 /* For `machine show`: one line of a room's description; @depth indents. */
@@ -64,6 +83,11 @@ struct quipu_platform {
 	/* Optional: performance monitoring interrupts that @cpu has taken, for the row of
 	 * /proc/interrupts. What fills memory without one does not count. */
 	uint64_t (*interrupts)(void *self, unsigned cpu);
+	/* Optional, both or none. Which activities the room wants to be told of, a bit each; one
+	 * happened where @at says. */
+	uint32_t (*watches)(void *self);
+	void (*activity)(void *self, const struct quipu_interrupt *at, enum quipu_activity,
+			 uint64_t units);
 };
 
 /* All rooms; terminated by NULL. */

@@ -94,6 +94,16 @@ void quipu_system_timer(struct quipu_system *, unsigned cpu);
 void quipu_system_set_interval(struct quipu_system *, uint64_t ns,
 			       void (*fn)(void *arg, uint64_t now), void *arg);
 
+/*
+ * What a program did that a room watches for (enum quipu_activity). quipu_system_watches - a bit
+ * for each that some room wants to hear of. quipu_system_activity - it happened; the program waits.
+ * quipu_system_spent - cycles of @cpu that no engine counted and its clock has all the same.
+ */
+uint32_t quipu_system_watches(const struct quipu_system *);
+void quipu_system_activity(struct quipu_system *, const struct quipu_interrupt *at,
+			   enum quipu_activity, uint64_t units);
+uint64_t quipu_system_spent(const struct quipu_system *, unsigned cpu);
+
 /* Cycles of @cpu at which its clock shows @ns; for engines that count cycles. */
 uint64_t quipu_system_cycles_at(const struct quipu_system *, unsigned cpu, uint64_t ns);
 

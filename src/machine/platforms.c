@@ -4,6 +4,7 @@
 #include <quipu/platform.h>
 
 #include "platform/imc/room.h"
+#include "platform/lpar/room.h"
 #include "platform/power/room.h"
 #include "platform/riscv/room.h"
 #include "platform/rock/room.h"
@@ -12,6 +13,7 @@
 
 const struct quipu_platform *const quipu_platforms[] = {
 	&quipu_platform_imc,
+	&quipu_platform_lpar,
 	&quipu_platform_power,
 	&quipu_platform_riscv,
 	&quipu_platform_rock,

@@ -15,6 +15,7 @@
 
 struct cpu {
 	uint64_t idle_ns; /* what the clock jumped over, on top of its cycles */
+	uint64_t spent;	  /* cycles that no engine counted */
 	bool taken;	  /* a thread was placed here */
 	uint64_t armed;	  /* cycles at which the timer slot is armed, UINT64_MAX: not */
 };
@@ -41,7 +42,8 @@ struct quipu_system {
 
 uint64_t quipu_system_now(const struct quipu_system *sys, unsigned cpu)
 {
-	uint64_t cycles = sys->signals->ops->read(sys->signals, cpu, QUIPU_SIGNAL_CYCLES);
+	uint64_t cycles = sys->signals->ops->read(sys->signals, cpu, QUIPU_SIGNAL_CYCLES) +
+			  sys->cpus[cpu].spent;
 
 	return sys->cpus[cpu].idle_ns + bits_muldiv(cycles, NS_PER_S, sys->machine->hz);
 }
@@ -61,7 +63,7 @@ uint64_t quipu_system_time(const struct quipu_system *sys)
 
 uint64_t quipu_system_cycles_at(const struct quipu_system *sys, unsigned cpu, uint64_t ns)
 {
-	uint64_t idle = sys->cpus[cpu].idle_ns;
+	uint64_t idle = sys->cpus[cpu].idle_ns, spent = sys->cpus[cpu].spent;
 	unsigned __int128 product;
 
 	if (ns <= idle)
@@ -69,6 +71,7 @@ uint64_t quipu_system_cycles_at(const struct quipu_system *sys, unsigned cpu, ui
 	/* The first cycle at which floor(cycles * 10^9 / Hz) is not below: round up. */
 	product = (unsigned __int128)(ns - idle) * sys->machine->hz + NS_PER_S - 1;
 	product /= NS_PER_S;
+	product = product > spent ? product - spent : 0;
 	return product > UINT64_MAX ? UINT64_MAX : (uint64_t)product;
 }
 
@@ -84,6 +87,16 @@ static void advance_rooms(struct quipu_system *sys)
 	for (unsigned i = 0; i < sys->nrooms; i++)
 		if (sys->rooms[i].platform->advance)
 			sys->rooms[i].platform->advance(sys->rooms[i].self, quipu_system_time(sys));
+}
+
+static void room_spend(void *arg, unsigned cpu, uint64_t cycles)
+{
+	((struct quipu_system *)arg)->cpus[cpu].spent += cycles;
+}
+
+uint64_t quipu_system_spent(const struct quipu_system *sys, unsigned cpu)
+{
+	return sys->cpus[cpu].spent;
 }
 
 /* ---- timers ---- */
@@ -177,6 +190,30 @@ static void on_interrupt(void *arg, const struct quipu_interrupt *intr)
 		run_timers(sys, intr->cpu, &at);
 	else
 		rearm(sys, intr->cpu);
+}
+
+/* ---- what programs do ---- */
+
+uint32_t quipu_system_watches(const struct quipu_system *sys)
+{
+	uint32_t bits = 0;
+
+	for (unsigned i = 0; i < sys->nrooms; i++)
+		if (sys->rooms[i].platform->watches)
+			bits |= sys->rooms[i].platform->watches(sys->rooms[i].self);
+	return bits;
+}
+
+void quipu_system_activity(struct quipu_system *sys, const struct quipu_interrupt *at,
+			   enum quipu_activity what, uint64_t units)
+{
+	for (unsigned i = 0; i < sys->nrooms; i++)
+		if (sys->rooms[i].platform->activity)
+			sys->rooms[i].platform->activity(sys->rooms[i].self, at, what, units);
+	quipu_core_work(sys->core);
+	/* The same cycle of the program may be a later time now. */
+	sys->cpus[at->cpu].armed = UINT64_MAX;
+	rearm(sys, at->cpu);
 }
 
 /* ---- threads ---- */
@@ -341,6 +378,8 @@ static int make_rooms(struct quipu_system *sys, struct quipu_notes *notes)
 		.trace_arg = sys->config.trace_arg,
 		.now = room_now,
 		.now_arg = sys,
+		.spend = room_spend,
+		.spend_arg = sys,
 	};
 
 	for (const struct quipu_platform *const *p = quipu_platforms; *p && sys->nrooms < MAX_ROOMS;

@@ -75,7 +75,7 @@ const char *lpar_string(const struct lpar_tree *t, int node, const char *name, c
 
 	if (!s)
 		return fallback;
-	if (len < 2 || memchr(s, 0, (size_t)len) != s + len - 1) {
+	if (len < 1 || memchr(s, 0, (size_t)len) != s + len - 1) {
 		lpar_wrong(t, node, name, "must be one string");
 		return NULL;
 	}
@@ -193,6 +193,8 @@ static int read_map(const struct lpar_tree *t, int node, struct quipu_hvmap **ma
 				fdt_getprop(t->m->fdt, node, "quipu,symbol-map", NULL)
 					? "the file that quipu,symbol-map names was not read"
 					: "the map of the hypervisor's code is missing");
+	if (bytes && len && !((const char *)bytes)[len - 1]) /* written as a string */
+		len--;
 	o.format = lpar_string(t, node, "quipu,symbol-format", "auto");
 	o.file = lpar_string(t, node, "quipu,symbol-map", NULL);
 	o.has_base = lpar_flag(t, node, "quipu,symbol-base");
