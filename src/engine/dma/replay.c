@@ -14,6 +14,12 @@
 
 #define MAX_MAP	    (UINT64_C(1) << 40) /* bytes of one map record */
 #define MAX_DOMAINS 65536u
+#define GCMD	    0x18u
+#define GSTS	    0x1cu
+#define FSTS	    0x34u
+#define TE	    0x80000000u
+#define IRE	    0x02000000u
+#define IQE	    0x10u
 #define FIRST_DID   0x100u /* for domains that a trace names by requester and PASID */
 
 struct domain {
@@ -27,8 +33,9 @@ struct dma_replay {
 	struct quipu_vtd *unit;
 	struct quipu_vtd_memory *memory;
 	struct quipu_vtd_tables *tables;
-	struct quipu_vtd_queue queue;
+	struct quipu_vtd_queue own, *queue;
 	enum quipu_vtd_mode mode;
+	bool guest; /* tables and queue are someone else's */
 	struct domain *domains;
 	size_t ndomains;
 	uint8_t attached[65536 / 8]; /* requesters that have a context entry */
@@ -47,18 +54,36 @@ struct dma_replay *dma_replay_new(struct quipu_vtd *unit, struct quipu_vtd_memor
 	p->memory = memory;
 	p->mode = mode;
 	p->tables = quipu_vtd_tables_new(memory, mode);
-	if (p->tables &&
-	    !quipu_vtd_queue_start(&p->queue, unit, memory, mode == QUIPU_VTD_SCALABLE))
+	p->queue = &p->own;
+	if (p->tables && !quipu_vtd_queue_start(p->queue, unit, memory, mode == QUIPU_VTD_SCALABLE))
 		return p;
 	dma_replay_free(p);
 	return NULL;
+}
+
+struct dma_replay *dma_replay_guest(struct quipu_vtd *unit, struct quipu_vtd_memory *memory,
+				    enum quipu_vtd_mode mode, struct quipu_vtd_tables *tables,
+				    struct quipu_vtd_queue *queue)
+{
+	struct dma_replay *p = calloc(1, sizeof(*p));
+
+	if (!p)
+		return NULL;
+	p->unit = unit;
+	p->memory = memory;
+	p->mode = mode;
+	p->tables = tables;
+	p->queue = queue;
+	p->guest = p->on = true;
+	return p;
 }
 
 void dma_replay_free(struct dma_replay *p)
 {
 	if (!p)
 		return;
-	quipu_vtd_tables_free(p->tables);
+	if (!p->guest)
+		quipu_vtd_tables_free(p->tables);
 	free(p->domains);
 	free(p);
 }
@@ -77,10 +102,9 @@ static struct domain *find(struct dma_replay *p, const struct dma_record *r)
 	return NULL;
 }
 
-static struct domain *make(struct dma_replay *p, const struct dma_record *r)
+static struct domain *add(struct dma_replay *p, const struct domain *new)
 {
-	bool fs = r->by_pasid && r->pasid >= 0 && p->mode == QUIPU_VTD_SCALABLE;
-	struct domain *all, *d;
+	struct domain *all;
 
 	if (p->ndomains == MAX_DOMAINS - FIRST_DID)
 		return NULL;
@@ -88,24 +112,49 @@ static struct domain *make(struct dma_replay *p, const struct dma_record *r)
 	if (!all)
 		return NULL;
 	p->domains = all;
-	d = &all[p->ndomains];
-	*d = (struct domain){
+	all[p->ndomains] = *new;
+	return &all[p->ndomains++];
+}
+
+static bool taken(const struct dma_replay *p, uint16_t did)
+{
+	for (size_t i = 0; i < p->ndomains; i++)
+		if (p->domains[i].did == did)
+			return true;
+	return false;
+}
+
+static struct domain *make(struct dma_replay *p, const struct dma_record *r)
+{
+	bool fs = r->by_pasid && r->pasid >= 0 && p->mode == QUIPU_VTD_SCALABLE;
+	struct domain d = {
 		.did = r->did, .rid = r->rid, .pasid = r->pasid, .by_pasid = r->by_pasid};
+
 	if (r->by_pasid)
-		d->did = (uint16_t)(FIRST_DID + p->ndomains);
-	d->domain = quipu_vtd_domain_new(p->tables, d->did,
-					 fs ? QUIPU_VTD_STAGE_FS : QUIPU_VTD_STAGE_SS, 4, NULL, 0);
-	if (!d->domain)
-		return NULL;
-	p->ndomains++;
-	return d;
+		for (d.did = (uint16_t)(FIRST_DID + p->ndomains); taken(p, d.did); d.did++)
+			;
+	d.domain = quipu_vtd_domain_new(p->tables, d.did,
+					fs ? QUIPU_VTD_STAGE_FS : QUIPU_VTD_STAGE_SS, 4, NULL, 0);
+	return d.domain ? add(p, &d) : NULL;
+}
+
+int dma_replay_domain(struct dma_replay *p, uint16_t did, struct quipu_vtd_domain *domain)
+{
+	const struct domain d = {.domain = domain, .did = did, .pasid = -1};
+
+	return add(p, &d) ? 0 : -ENOMEM;
+}
+
+void dma_replay_known(struct dma_replay *p, uint16_t rid)
+{
+	p->attached[rid / 8] |= (uint8_t)(1u << rid % 8);
 }
 
 static int attach(struct dma_replay *p, uint16_t rid, const struct domain *d)
 {
 	int32_t pasid = d->by_pasid ? d->pasid : -1;
 
-	p->attached[rid / 8] |= (uint8_t)(1u << rid % 8);
+	dma_replay_known(p, rid);
 	if (pasid >= 0)
 		return quipu_vtd_attach_pasid(p->tables, rid, (uint32_t)pasid, d->domain,
 					      QUIPU_VTD_ATS);
@@ -245,11 +294,13 @@ static int do_prq(struct dma_replay *p, const struct dma_record *r, const char *
 static int do_inv(struct dma_replay *p, const struct dma_record *r, const char **why)
 {
 	*why = "the unit rejects the descriptor";
-	if (quipu_vtd_queue_submit(&p->queue, r->qw)) {
-		/* What a driver does: put something harmless in its place, and go on. */
-		quipu_vtd_write(p->unit, 0x18, 4, p->on ? 0x80000000u : 0);
-		quipu_vtd_write(p->unit, 0x34, 4, 0x10);
-		if (quipu_vtd_queue_start(&p->queue, p->unit, p->memory,
+	if (quipu_vtd_queue_submit(p->queue, r->qw)) {
+		uint32_t on = (uint32_t)quipu_vtd_read(p->unit, GSTS, 4) & (TE | IRE);
+
+		/* What a driver does: clear the error, begin the queue anew, and go on. */
+		quipu_vtd_write(p->unit, GCMD, 4, on);
+		quipu_vtd_write(p->unit, FSTS, 4, IQE);
+		if (quipu_vtd_queue_start(p->queue, p->unit, p->memory,
 					  p->mode == QUIPU_VTD_SCALABLE))
 			return -ENOMEM;
 		return -EINVAL;
@@ -274,9 +325,10 @@ static int (*const perform[])(struct dma_replay *, const struct dma_record *, co
 int dma_replay_record(struct dma_replay *p, const struct dma_record *r, const char **why)
 {
 	*why = "time goes back";
-	if (r->time < p->totals.end)
+	if (r->time < p->totals.end && !p->guest)
 		return -EINVAL;
-	quipu_vtd_advance(p->unit, r->time);
+	if (!p->guest)
+		quipu_vtd_advance(p->unit, r->time);
 	p->totals.end = r->time;
 	p->totals.records++;
 	return perform[r->kind](p, r, why);

@@ -372,3 +372,48 @@ int dma_trace_record(const uint8_t bytes[DMA_BINARY_RECORD], struct dma_record *
 		r->size = (uint64_t)size * QUIPU_VTD_PAGE;
 	return 0;
 }
+
+/* ---- a whole one ---- */
+
+int dma_cursor_open(struct dma_cursor *c, const void *bytes, size_t len)
+{
+	*c = (struct dma_cursor){.bytes = bytes, .len = len};
+	c->binary = dma_trace_is_binary(bytes, len);
+	if (!c->binary && !dma_trace_is_text(bytes, len))
+		return -EINVAL;
+	if (c->binary)
+		c->at = DMA_BINARY_HEADER;
+	return 0;
+}
+
+static int next_binary(struct dma_cursor *c, struct dma_record *r, const char **why)
+{
+	const uint8_t *record = c->bytes + c->at;
+
+	if (c->at == c->len)
+		return 0;
+	c->where++;
+	*why = "it ends inside this record";
+	if (c->len - c->at < DMA_BINARY_RECORD)
+		return -EINVAL;
+	c->at += DMA_BINARY_RECORD;
+	return dma_trace_record(record, r, why) ? -EINVAL : 1;
+}
+
+int dma_cursor_next(struct dma_cursor *c, struct dma_record *r, const char **why)
+{
+	int kind = 0;
+
+	if (c->binary)
+		return next_binary(c, r, why);
+	while (!kind && c->at < c->len) {
+		const char *line = (const char *)c->bytes + c->at;
+		const char *end = memchr(line, '\n', c->len - c->at);
+		size_t n = end ? (size_t)(end - line) : c->len - c->at;
+
+		c->at += n + (end != NULL);
+		c->where++;
+		kind = dma_trace_line(line, n, r, why);
+	}
+	return kind;
+}

@@ -54,6 +54,20 @@ void dma_trace_encode(const struct dma_record *, uint8_t bytes[DMA_BINARY_RECORD
 void dma_trace_encode_header(uint8_t bytes[DMA_BINARY_HEADER]);
 
 /*
+ * The records of a whole trace in memory, one after the other. dma_cursor_open - 0, or -EINVAL when
+ * it is no trace of either form. dma_cursor_next - 1: *r is the next record; 0: the end; -EINVAL,
+ * and then cursor.where is the line or record that is wrong. The bytes stay the caller's.
+ */
+struct dma_cursor {
+	const uint8_t *bytes;
+	size_t len, at;
+	uint64_t where; /* number of the latest line or record, from 1 */
+	bool binary;
+};
+int dma_cursor_open(struct dma_cursor *, const void *bytes, size_t len);
+int dma_cursor_next(struct dma_cursor *, struct dma_record *r, const char **why);
+
+/*
  * Replay on one unit. Domains come into being at their first map or attach record. A requester goes
  * through the domain that an attach record or its own map records name, else through the first one
  * that is named by number.
@@ -66,6 +80,15 @@ void dma_trace_encode_header(uint8_t bytes[DMA_BINARY_HEADER]);
 struct dma_replay;
 struct dma_replay *dma_replay_new(struct quipu_vtd *unit, struct quipu_vtd_memory *memory,
 				  enum quipu_vtd_mode mode);
+/*
+ * dma_replay_guest - on a unit that has its tables, queue and domains already, and translates.
+ * dma_replay_domain - domain @did of these. dma_replay_known - @rid is attached already.
+ */
+struct dma_replay *dma_replay_guest(struct quipu_vtd *unit, struct quipu_vtd_memory *memory,
+				    enum quipu_vtd_mode mode, struct quipu_vtd_tables *tables,
+				    struct quipu_vtd_queue *queue);
+int dma_replay_domain(struct dma_replay *, uint16_t did, struct quipu_vtd_domain *);
+void dma_replay_known(struct dma_replay *, uint16_t rid);
 void dma_replay_free(struct dma_replay *);
 int dma_replay_record(struct dma_replay *, const struct dma_record *, const char **why);
 

@@ -15,6 +15,7 @@
 
 #include <quipu/bits.h>
 
+#include "engine/dma/trace.h"
 #include "engine/dma/traffic.h"
 
 #define NS_PER_S    UINT64_C(1000000000)
@@ -53,6 +54,11 @@ struct device {
 	uint64_t ngiven;
 	unsigned unmapped; /* lazily, since the last flush */
 	uint64_t flushed;
+	struct dma_replay *replay; /* of a trace */
+	struct dma_cursor cursor;
+	struct dma_record record; /* the next one, when there is one; due at record_due */
+	uint64_t record_due;
+	uint64_t lap; /* ns from since to the beginning of this round */
 };
 
 struct dma_traffic {
@@ -92,6 +98,8 @@ void dma_config_init(struct dma_config *c, enum dma_kind kind)
 		.dtlb_entries = 64,
 		.dtlb_ways = 4,
 		.outstanding = 8,
+		.scale_num = 1,
+		.scale_den = 1,
 	};
 }
 
@@ -524,14 +532,75 @@ static uint64_t item_at(const struct device *d, uint64_t i)
 	return at >= NEVER || (c->stop_ns && at >= c->stop_ns) ? NEVER : (uint64_t)at;
 }
 
+#define LAP_GAP UINT64_C(1000) /* between the last record of a round and the first of the next */
+
+/* When the record in hand is due; the next round's first one behind the last. */
+static uint64_t record_at(struct device *d)
+{
+	const struct dma_config *c = &d->config;
+	uint64_t last = d->record.time;
+	const char *why;
+	int more = dma_cursor_next(&d->cursor, &d->record, &why);
+	unsigned __int128 at;
+
+	if (!more && c->loop) {
+		d->lap += bits_muldiv(last, c->scale_num, c->scale_den) + LAP_GAP;
+		dma_cursor_open(&d->cursor, c->trace, c->trace_len);
+		more = dma_cursor_next(&d->cursor, &d->record, &why);
+	}
+	if (more <= 0)
+		return NEVER;
+	at = (unsigned __int128)d->record.time * c->scale_num / c->scale_den + d->lap + d->since;
+	return at >= NEVER ? NEVER : (uint64_t)at;
+}
+
+static void rewind_trace(struct dma_traffic *t, struct device *d)
+{
+	uint64_t since;
+
+	if (!quipu_vtd_counting(t->unit, &since)) {
+		d->due = NEVER;
+		return;
+	}
+	if (since != d->since) {
+		d->since = since;
+		d->lap = 0;
+		dma_cursor_open(&d->cursor, d->config.trace, d->config.trace_len);
+		d->record_due = record_at(d);
+	}
+	d->due = d->record_due;
+}
+
+static void play_record(struct dma_traffic *t, struct device *d)
+{
+	struct dma_replay_totals before, after;
+	const char *why;
+
+	dma_replay_totals(d->replay, &before);
+	t->totals.refused += dma_replay_record(d->replay, &d->record, &why) != 0;
+	dma_replay_totals(d->replay, &after);
+	t->totals.items++;
+	t->totals.requests += after.requests - before.requests;
+	t->totals.interrupts += after.interrupts - before.interrupts;
+	t->totals.page_requests += after.page_requests - before.page_requests;
+	t->totals.faults += after.faults - before.faults;
+	d->due = d->record_due = record_at(d);
+}
+
 static void set_due(struct dma_traffic *t, struct device *d)
 {
 	uint64_t since;
 
+	if (d->replay) {
+		rewind_trace(t, d);
+		return;
+	}
+
+	/* Counters that are programmed anew count nothing for a moment; the period goes on behind
+	 * it. */
 	if (d->config.burst) {
 		if (!quipu_vtd_counting(t->unit, &since)) {
 			d->due = NEVER;
-			d->since = NEVER;
 			return;
 		}
 		if (since != d->since) {
@@ -544,6 +613,10 @@ static void set_due(struct dma_traffic *t, struct device *d)
 
 static void do_item(struct dma_traffic *t, struct device *d)
 {
+	if (d->replay) {
+		play_record(t, d);
+		return;
+	}
 	if (d->config.burst && d->items % (d->config.burst + 1) == d->config.burst) {
 		administrative(t, d);
 	} else {
@@ -620,26 +693,59 @@ void dma_traffic_free(struct dma_traffic *t)
 	for (size_t i = 0; t && i < t->n; i++) {
 		free(t->devices[i].dtlb);
 		free(t->devices[i].given);
+		dma_replay_free(t->devices[i].replay);
 	}
 	if (t)
 		free(t->devices);
 	free(t);
 }
 
+/* Room for one more, in place behind the others; t->n is for the caller to raise. */
+static struct device *one_more(struct dma_traffic *t, const struct dma_config *config)
+{
+	struct device *devices = reallocarray(t->devices, t->n + 1, sizeof(*devices));
+
+	if (!devices)
+		return NULL;
+	t->devices = devices;
+	devices[t->n] = (struct device){.config = *config, .since = NEVER, .due = NEVER};
+	return &devices[t->n];
+}
+
+int dma_traffic_add_trace(struct dma_traffic *t, const struct dma_config *config,
+			  struct dma_replay *replay)
+{
+	struct dma_cursor cursor;
+	struct device *d;
+
+	if (!config->scale_num || !config->scale_den ||
+	    dma_cursor_open(&cursor, config->trace, config->trace_len)) {
+		dma_replay_free(replay);
+		return -EINVAL;
+	}
+	d = one_more(t, config);
+	if (!d) {
+		dma_replay_free(replay);
+		return -ENOMEM;
+	}
+	d->replay = replay;
+	t->n++;
+	return 0;
+}
+
 int dma_traffic_add(struct dma_traffic *t, const struct dma_config *config,
 		    struct quipu_vtd_domain *domain, uint64_t pa)
 {
-	struct device *devices, *d;
+	struct device *d;
 	uint64_t bytes;
 
 	if (dma_config_check(config, &bytes) || (config->unmap != DMA_RECYCLE && !t->queue))
 		return -EINVAL;
-	devices = reallocarray(t->devices, t->n + 1, sizeof(*devices));
-	if (!devices)
+	d = one_more(t, config);
+	if (!d)
 		return -ENOMEM;
-	t->devices = devices;
-	d = &devices[t->n];
-	*d = (struct device){.config = *config, .domain = domain, .pa = pa, .since = NEVER};
+	d->domain = domain;
+	d->pa = pa;
 	d->random = config->seed ? config->seed : 1;
 	if (config->ats) {
 		d->dtlb = calloc(config->dtlb_entries, sizeof(*d->dtlb));

@@ -9,7 +9,7 @@
 
 #include <quipu/vtd.h>
 
-enum dma_kind { DMA_RING_NIC, DMA_NVME, DMA_GPU_STREAM, DMA_KINDS };
+enum dma_kind { DMA_RING_NIC, DMA_NVME, DMA_GPU_STREAM, DMA_KINDS, DMA_TRACE = DMA_KINDS };
 enum dma_unmap { DMA_RECYCLE, DMA_STRICT, DMA_LAZY };
 enum dma_unit {
 	DMA_TLP,
@@ -48,6 +48,11 @@ struct dma_config {
 	/* gpu-stream */
 	uint64_t bytes;
 	unsigned stride, access, write_percent;
+	/* trace: not with dma_traffic_add */
+	const void *trace; /* the bytes, which must outlive the traffic */
+	size_t trace_len;
+	bool loop;
+	unsigned scale_num, scale_den; /* what its times are multiplied with */
 	/* any of them behind a device TLB */
 	bool ats, pri;
 	unsigned dtlb_entries, dtlb_ways;
@@ -76,6 +81,14 @@ struct dma_traffic *dma_traffic_new(struct quipu_vtd *unit, struct quipu_vtd_mem
 void dma_traffic_free(struct dma_traffic *);
 int dma_traffic_add(struct dma_traffic *, const struct dma_config *,
 		    struct quipu_vtd_domain *domain, uint64_t pa);
+/*
+ * dma_traffic_add_trace - config.trace is played, from its beginning whenever the unit's first
+ * counter is enabled. Takes @replay (dma_replay_guest), whatever comes of it. A record that is
+ * refused when its turn comes is counted in the totals.
+ */
+struct dma_replay;
+int dma_traffic_add_trace(struct dma_traffic *, const struct dma_config *,
+			  struct dma_replay *replay);
 void dma_traffic_run(struct dma_traffic *, uint64_t ns);
 void dma_traffic_absent(struct dma_traffic *, uint64_t from, uint64_t to);
 void dma_traffic_device_tlb(struct dma_traffic *, uint16_t rid, int32_t pasid, uint64_t addr,
@@ -84,6 +97,7 @@ void dma_traffic_device_tlb(struct dma_traffic *, uint16_t rid, int32_t pasid, u
 /* What the devices of a unit have done so far. */
 struct dma_totals {
 	uint64_t items, requests, interrupts, page_requests, faults;
+	uint64_t refused; /* records of traces */
 };
 void dma_traffic_totals(const struct dma_traffic *, struct dma_totals *);
 

@@ -13,6 +13,7 @@
 
 #include <libfdt.h>
 
+#include "engine/dma/trace.h"
 #include "platform/vtd/registers.h"
 #include "platform/vtd/room.h"
 
@@ -185,6 +186,25 @@ static void enable_interrupts(struct unit *u)
 	quipu_vtd_write(u->vtd, GCMD_REG, 4, on | G_IRE);
 }
 
+/* A trace uses the unit's own tables: its domains are those of the tree, and more as it names them.
+ */
+static int make_trace(struct unit *u, const struct vtd_master_node *m)
+{
+	struct dma_replay *replay =
+		dma_replay_guest(u->vtd, u->room->memory, u->node.mode, u->tables, &u->queue);
+	int err = replay ? 0 : -ENOMEM;
+
+	for (unsigned i = 0; i < u->node.ndomains && !err; i++)
+		err = dma_replay_domain(replay, u->node.domain[i].did, u->domain[i]);
+	for (unsigned i = 0; i < u->node.nmasters && !err; i++)
+		if (u->node.master[i].config.kind != DMA_TRACE)
+			dma_replay_known(replay, u->node.master[i].config.rid);
+	if (!err)
+		return dma_traffic_add_trace(u->traffic, &m->config, replay);
+	dma_replay_free(replay);
+	return err;
+}
+
 static int make_masters(struct unit *u)
 {
 	uint64_t table = quipu_vtd_memory_alloc(u->room->memory, 1);
@@ -196,6 +216,10 @@ static int make_masters(struct unit *u)
 		struct vtd_master_node *m = &u->node.master[i];
 		uint64_t pa;
 
+		if (m->config.kind == DMA_TRACE) {
+			err = make_trace(u, m);
+			continue;
+		}
 		err = map_buffers(u, m, &pa);
 		if (!err)
 			err = attach(u, m);
@@ -479,6 +503,13 @@ static void describe_master(const struct vtd_unit_node *n, const struct vtd_mast
 	const struct dma_config *c = &m->config;
 	char rate[96];
 
+	if (c->kind == DMA_TRACE) {
+		say(fn, arg, 2,
+		    "a trace of %zu bytes, from its beginning whenever counting begins%s (modelled)",
+		    c->trace_len, c->loop ? ", again and again" : "");
+		return;
+	}
+
 	if (c->burst)
 		snprintf(rate, sizeof(rate),
 			 "%" PRIu64 " %s in each %" PRIu64 " ms that are counted", c->burst,
@@ -551,9 +582,13 @@ const struct dma_traffic *vtd_room_traffic(const void *self, unsigned i)
 	return ((const struct vtd_room *)self)->units[i].traffic;
 }
 
-static const char *const room_nodes[] = {"quipu,vtd",	   "quipu,dma-ring-nic",
-					 "quipu,dma-nvme", "quipu,dma-gpu-stream",
-					 "quipu,dma-ats",  NULL};
+static const char *const room_nodes[] = {"quipu,vtd",
+					 "quipu,dma-ring-nic",
+					 "quipu,dma-nvme",
+					 "quipu,dma-gpu-stream",
+					 "quipu,dma-ats",
+					 "quipu,dma-trace",
+					 NULL};
 
 const struct quipu_platform quipu_platform_vtd = {
 	.name = "vtd",

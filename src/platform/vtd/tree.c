@@ -4,12 +4,14 @@
  * lists it.
  */
 #include <errno.h>
+#include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
 #include <libfdt.h>
 
+#include "engine/dma/trace.h"
 #include "platform/vtd/registers.h"
 #include "platform/vtd/room.h"
 
@@ -379,6 +381,69 @@ static void read_master(struct at *at, struct vtd_unit_node *u, unsigned which)
 	u->nmasters++;
 }
 
+/* Every record is read once, so that what is wrong is said now and not when its turn comes. */
+static void check_trace(struct at *at, const struct dma_config *c)
+{
+	struct dma_cursor cursor;
+	struct dma_record r;
+	const char *why;
+	uint64_t last = 0;
+	int more;
+
+	if (dma_cursor_open(&cursor, c->trace, c->trace_len)) {
+		wrong(at, "quipu,trace",
+		      "begins neither with \"# quipu-dma 1\" nor with QDMA; give it the file by "
+		      "/incbin/");
+		return;
+	}
+	while ((more = dma_cursor_next(&cursor, &r, &why)) > 0) {
+		if (r.time < last) {
+			why = "time goes back";
+			more = -EINVAL;
+			break;
+		}
+		last = r.time;
+	}
+	if (more < 0)
+		wrong(at, "quipu,trace", "%s %" PRIu64 ": %s", cursor.binary ? "record" : "line",
+		      cursor.where, why);
+}
+
+/* A device of any requesters, whose requests are all in the tree: quipu,trace = /incbin/("FILE").
+ */
+static void read_trace(struct at *at, struct vtd_unit_node *u)
+{
+	struct vtd_master_node *m = &u->master[u->nmasters];
+	const uint32_t *cells;
+	int len = 0;
+
+	if (u->nmasters == VTD_MAX_MASTERS) {
+		wrong(at, NULL, "more than %u devices", VTD_MAX_MASTERS);
+		return;
+	}
+	*m = (struct vtd_master_node){.domain = -1};
+	dma_config_init(&m->config, DMA_TRACE);
+	m->config.trace = fdt_getprop(at->machine->fdt, at->node, "quipu,trace", &len);
+	m->config.trace_len = len > 0 ? (size_t)len : 0;
+	flag(at, "quipu,loop", &m->config.loop);
+	if (has(at, "quipu,time-scale")) {
+		if (quipu_machine_cells(at->machine, at->node, "quipu,time-scale", &cells) == 2) {
+			m->config.scale_num = bits_be32(cells);
+			m->config.scale_den = bits_be32(cells + 1);
+		}
+		if (!m->config.scale_num || !m->config.scale_den ||
+		    quipu_machine_cells(at->machine, at->node, "quipu,time-scale", &cells) != 2)
+			wrong(at, "quipu,time-scale",
+			      "needs two cells that are not 0: times are "
+			      "multiplied by the first, divided by the second");
+	}
+	if (!m->config.trace)
+		wrong(at, NULL, "a dma-trace needs quipu,trace = /incbin/(\"FILE\")");
+	else
+		check_trace(at, &m->config);
+	u->nmasters++;
+}
+
 static int master_kind(const struct at *at)
 {
 	for (unsigned i = 0; i < sizeof(masters) / sizeof(masters[0]); i++)
@@ -407,8 +472,7 @@ static void read_children(struct at *at, struct vtd_unit_node *u)
 			read_master(at, u, (unsigned)master_kind(at));
 		else if (quipu_machine_has_string(at->machine, node, "compatible",
 						  "quipu,dma-trace"))
-			quipu_note(at->notes, QUIPU_NOTE_IGNORED, fdt_get_name(fdt, node, NULL),
-				   "a machine replays no trace by itself; use `quipu replay`");
+			read_trace(at, u);
 	}
 	at->node = unit;
 }
