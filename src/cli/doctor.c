@@ -8,60 +8,35 @@
  */
 #include <errno.h>
 #include <getopt.h>
-#include <linux/capability.h>
-#include <sched.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/syscall.h>
-#include <sys/utsname.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <jansson.h>
 
-#include <quipu/attr.h>
 #include <quipu/machine.h>
 
 #include "cli/capture.h"
 #include "cli/cli.h"
+#include "cli/doctor.h"
 #include "cli/run.h"
 #include "engine/elf.h"
 #include "engine/segment.h"
 
-#define TIMEOUT_MS	10000
-#define CAP_PERFMON_BIT 38
+#define TIMEOUT_MS 10000
 
-enum verdict { OK, LIMITED, MISSING };
+static const char usage[] =
+	"usage: quipu doctor [--json]\n\n"
+	"What this host can and cannot do, and why: its kernel and counters, QEMU and the "
+	"plugin for each instruction\n"
+	"set, cross libraries, tools. Each line is ok, limited or missing; "
+	"what to do is on the next one.\n"
+	"The exit status is 1 when no program can be counted here.\n";
 
-struct line {
-	const char *section;
-	char *name, *text, *remedy; /* remedy: "" when there is nothing to do */
-	enum verdict verdict;
-};
-
-struct doctor {
-	struct line *lines;
-	size_t n;
-	const char *section; /* of the lines that follow */
-	char *plugin;
-	bool counts; /* some instruction set can be run and counted */
-};
-
-static const char usage[] = "usage: quipu doctor [--json]\n\n"
-			    "What this host can and cannot do, and why: its kernel, QEMU and the "
-			    "plugin for each instruction\n"
-			    "set, cross libraries, tools. Each line is ok, limited or missing; "
-			    "what to do is on the next one.\n"
-			    "The exit status is 1 when no program can be counted here.\n";
-
-/* @remedy may be NULL. */
-static void say(struct doctor *d, const char *name, enum verdict verdict, const char *remedy,
-		const char *fmt, ...) __attribute__((format(printf, 5, 6)));
-
-static void say(struct doctor *d, const char *name, enum verdict verdict, const char *remedy,
+void doctor_say(struct doctor *d, const char *name, enum verdict verdict, const char *remedy,
 		const char *fmt, ...)
 {
 	struct line *p = reallocarray(d->lines, d->n + 1, sizeof(*p));
@@ -88,190 +63,7 @@ static void say(struct doctor *d, const char *name, enum verdict verdict, const 
 	d->n++;
 }
 
-/* The first line of a file, without its end. False when it cannot be read. */
-static bool first_line(const char *path, char *buf, size_t len)
-{
-	FILE *f = fopen(path, "re");
-	bool ok = f && fgets(buf, (int)len, f);
-
-	if (f)
-		fclose(f);
-	if (!ok)
-		*buf = '\0';
-	buf[strcspn(buf, "\n")] = '\0';
-	return ok;
-}
-
-/* "CapEff:" -> its value in /proc/self/status, "" when it has none. */
-static void status_field(const char *name, char *buf, size_t len)
-{
-	FILE *f = fopen("/proc/self/status", "re");
-	char line[256];
-
-	*buf = '\0';
-	while (f && fgets(line, sizeof(line), f)) {
-		size_t n = strlen(name);
-
-		if (strncmp(line, name, n))
-			continue;
-		snprintf(buf, len, "%s", line + n + strspn(line + n, " \t"));
-		buf[strcspn(buf, "\n")] = '\0';
-	}
-	if (f)
-		fclose(f);
-}
-
-/* ---- the host ---- */
-
-static void check_kernel(struct doctor *d)
-{
-	struct utsname u;
-	char os[128] = "", line[128];
-	FILE *f = fopen("/etc/os-release", "re");
-
-	while (f && fgets(line, sizeof(line), f))
-		if (sscanf(line, "PRETTY_NAME=\"%127[^\"]\"", os) == 1)
-			break;
-	if (f)
-		fclose(f);
-	uname(&u);
-	say(d, "kernel", OK, NULL, "%s %s, %s%s%s", u.sysname, u.release, u.machine,
-	    *os ? ", " : "", os);
-}
-
-/* Errno of opening an event on this process, 0 when it opens. */
-static int try_event(uint32_t type, uint64_t config)
-{
-	struct quipu_attr attr = {.type = type,
-				  .size = 64,
-				  .config = config,
-				  .flags = QUIPU_ATTR_DISABLED | QUIPU_ATTR_EXCLUDE_KERNEL |
-					   QUIPU_ATTR_EXCLUDE_HV};
-	long fd = syscall(SYS_perf_event_open, &attr, 0, -1, -1, 0ul);
-
-	if (fd < 0)
-		return errno;
-	close((int)fd);
-	return 0;
-}
-
-static void check_perf_events(struct doctor *d)
-{
-	char paranoid[32];
-	int err = try_event(PERF_TYPE_SOFTWARE, PERF_COUNT_SW_DUMMY);
-	bool have = first_line("/proc/sys/kernel/perf_event_paranoid", paranoid, sizeof(paranoid));
-
-	if (!have || err == ENOSYS)
-		say(d, "perf_event_open", MISSING,
-		    "nothing to do: modelled machines do not need it",
-		    "the kernel has no perf events, or they are hidden here");
-	else if (err)
-		say(d, "perf_event_open", LIMITED,
-		    "as root: sysctl kernel.perf_event_paranoid=1 (in a container: allow the "
-		    "system call in its seccomp "
-		    "profile); modelled machines do not need it",
-		    "refused: %s; perf_event_paranoid %s", strerror(err), paranoid);
-	else
-		say(d, "perf_event_open", OK, NULL, "allowed; perf_event_paranoid %s", paranoid);
-}
-
-static void check_hardware_pmu(struct doctor *d)
-{
-	int err = try_event(PERF_TYPE_HARDWARE, PERF_COUNT_HW_INSTRUCTIONS);
-
-	if (!err)
-		say(d, "hardware PMU", OK, NULL, "the host counts instructions");
-	else if (err == ENOENT || err == EOPNOTSUPP || err == ENODEV)
-		say(d, "hardware PMU", MISSING,
-		    "nothing to do: that is what quipu's machines are for",
-		    "none here: hardware events are <not supported> to perf on this host");
-	else
-		say(d, "hardware PMU", LIMITED,
-		    "nothing to do for modelled machines; for the host's own counters see "
-		    "perf_event_open above",
-		    "cannot be opened: %s", strerror(err));
-}
-
-static void check_capabilities(struct doctor *d)
-{
-	char text[64];
-	unsigned long long caps;
-	bool admin, perfmon;
-
-	status_field("CapEff:", text, sizeof(text));
-	caps = strtoull(text, NULL, 16);
-	admin = caps >> CAP_SYS_ADMIN & 1;
-	perfmon = caps >> CAP_PERFMON_BIT & 1;
-	say(d, "capabilities", OK, NULL, "uid %u, %s; counting programs needs none",
-	    (unsigned)geteuid(),
-	    admin     ? "CAP_SYS_ADMIN"
-	    : perfmon ? "CAP_PERFMON"
-		      : "no CAP_PERFMON");
-}
-
-static void check_seccomp(struct doctor *d)
-{
-	char mode[16];
-
-	status_field("Seccomp:", mode, sizeof(mode));
-	if (!strcmp(mode, "2"))
-		say(d, "seccomp", LIMITED, "nothing to do unless another line here is refused",
-		    "a filter is active: this is a container or a sandbox");
-	else
-		say(d, "seccomp", OK, NULL, "no filter");
-}
-
-/* Tried in a child, for there is no way back. */
-static int try_unshare(int flags)
-{
-	pid_t pid = fork();
-	int status = 0;
-
-	if (pid < 0)
-		return errno;
-	if (!pid)
-		_exit(unshare(flags) ? errno : 0);
-	while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
-		;
-	return WIFEXITED(status) ? WEXITSTATUS(status) : EPERM;
-}
-
-static void check_namespaces(struct doctor *d)
-{
-	int user = try_unshare(CLONE_NEWUSER | CLONE_NEWNS), mount = try_unshare(CLONE_NEWNS);
-
-	if (!user || !mount)
-		say(d, "namespaces", OK, NULL, "a private mount namespace can be made%s",
-		    user ? " (as root)" : "");
-	else
-		say(d, "namespaces", LIMITED,
-		    "as root: sysctl kernel.unprivileged_userns_clone=1 "
-		    "user.max_user_namespaces=10000 (in a container: "
-		    "--security-opt seccomp=unconfined)",
-		    "no private mount namespace: %s; stat and record do not need one",
-		    strerror(user));
-}
-
-static void check_hypervisor(struct doctor *d)
-{
-	char vendor[128] = "", type[128];
-	FILE *f = fopen("/proc/cpuinfo", "re");
-	char line[4096];
-	bool virtual = false;
-
-	while (f && !virtual && fgets(line, sizeof(line), f))
-		virtual = !strncmp(line, "flags", 5) && strstr(line, " hypervisor");
-	if (f)
-		fclose(f);
-	first_line("/sys/class/dmi/id/sys_vendor", vendor, sizeof(vendor));
-	if (!first_line("/sys/hypervisor/type", type, sizeof(type)))
-		snprintf(type, sizeof(type), "%s", vendor);
-	if (virtual)
-		say(d, "hypervisor", OK, NULL, "this is a virtual machine%s%s%s", *type ? " (" : "",
-		    type, *type ? ")" : "");
-	else
-		say(d, "hypervisor", OK, NULL, "none seen");
-}
+/* ---- the engine ---- */
 
 static void check_memory(struct doctor *d)
 {
@@ -282,21 +74,20 @@ static void check_memory(struct doctor *d)
 		p = mmap(NULL, SEG_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, fd,
 			 0);
 	if (p == MAP_FAILED)
-		say(d, "shared memory", MISSING,
-		    "raise the limits on address space and file size: ulimit -v unlimited -f "
-		    "unlimited",
-		    "a sparse memfd of %llu GiB cannot be mapped: %s",
-		    (unsigned long long)(SEG_BYTES >> 30), strerror(errno));
+		doctor_say(
+			d, "shared memory", MISSING,
+			"raise the limits on address space and file size: ulimit -v unlimited -f "
+			"unlimited",
+			"a sparse memfd of %llu GiB cannot be mapped: %s",
+			(unsigned long long)(SEG_BYTES >> 30), strerror(errno));
 	else
-		say(d, "shared memory", OK, NULL, "a sparse memfd of %llu GiB can be mapped",
-		    (unsigned long long)(SEG_BYTES >> 30));
+		doctor_say(d, "shared memory", OK, NULL, "a sparse memfd of %llu GiB can be mapped",
+			   (unsigned long long)(SEG_BYTES >> 30));
 	if (p != MAP_FAILED)
 		munmap(p, SEG_BYTES);
 	if (fd >= 0)
 		close(fd);
 }
-
-/* ---- the engine ---- */
 
 static const struct target {
 	enum quipu_isa isa;
@@ -319,11 +110,11 @@ static void check_plugin(struct doctor *d)
 	if (real)
 		free(path);
 	if (!d->plugin || access(d->plugin, R_OK))
-		say(d, "plugin", MISSING,
-		    "build or install quipu again, or name it in QUIPU_PLUGIN", "%s: %s",
-		    d->plugin ? d->plugin : "quipu-qemu.so", strerror(errno));
+		doctor_say(d, "plugin", MISSING,
+			   "build or install quipu again, or name it in QUIPU_PLUGIN", "%s: %s",
+			   d->plugin ? d->plugin : "quipu-qemu.so", strerror(errno));
 	else
-		say(d, "plugin", OK, NULL, "%s", d->plugin);
+		doctor_say(d, "plugin", OK, NULL, "%s", d->plugin);
 }
 
 /* "qemu-riscv64 version 7.2.22 (Debian ...)" -> "7.2.22" */
@@ -344,24 +135,27 @@ static bool check_loads(struct doctor *d, const char *name, const char *file, co
 	int status;
 
 	if (!dynamic) {
-		say(d, name, LIMITED,
-		    "install a dynamically linked QEMU with plugins in front of it in PATH: Debian "
-		    "12's qemu-user (7.2), or "
-		    "a build with configure --enable-plugins and without --static",
-		    "%s, version %s, is statically linked and cannot load a plugin", file, version);
+		doctor_say(
+			d, name, LIMITED,
+			"install a dynamically linked QEMU with plugins in front of it in PATH: Debian "
+			"12's qemu-user (7.2), or "
+			"a build with configure --enable-plugins and without --static",
+			"%s, version %s, is statically linked and cannot load a plugin", file,
+			version);
 		return false;
 	}
 	snprintf(plugin, sizeof(plugin), "%s,probe=1", d->plugin);
 	status = capture(argv, said, sizeof(said), TIMEOUT_MS);
 	said[strcspn(said, "\n")] = '\0';
 	if (status || strncmp(said, "quipu-qemu ", 11)) {
-		say(d, name, LIMITED,
-		    "apt-get install --reinstall qemu-user; the plugin needs QEMU 7.2 to 9, with "
-		    "plugins",
-		    "%s, version %s, does not load the plugin: %s", file, version,
-		    status < 0 ? strerror(-status)
-		    : *said    ? said
-			       : "no reason given");
+		doctor_say(
+			d, name, LIMITED,
+			"apt-get install --reinstall qemu-user; the plugin needs QEMU 7.2 to 9, with "
+			"plugins",
+			"%s, version %s, does not load the plugin: %s", file, version,
+			status < 0 ? strerror(-status)
+			: *said	   ? said
+				   : "no reason given");
 		return false;
 	}
 	return true;
@@ -375,8 +169,8 @@ static void check_qemu(struct doctor *d, const struct target *t)
 	snprintf(name, sizeof(name), "qemu-%s", quipu_isa_name(t->isa));
 	file = find_program(name);
 	if (!file) {
-		say(d, name, MISSING, "apt-get install qemu-user",
-		    "not in PATH: %s programs cannot be run", quipu_isa_name(t->isa));
+		doctor_say(d, name, MISSING, "apt-get install qemu-user",
+			   "not in PATH: %s programs cannot be run", quipu_isa_name(t->isa));
 		return;
 	}
 	argv[0] = file;
@@ -384,10 +178,10 @@ static void check_qemu(struct doctor *d, const struct target *t)
 		*said = '\0';
 	version_of(said, version, sizeof(version));
 	if (!d->plugin || access(d->plugin, R_OK)) {
-		say(d, name, LIMITED, "see plugin above", "%s, version %s; the plugin is missing",
-		    file, version);
+		doctor_say(d, name, LIMITED, "see plugin above",
+			   "%s, version %s; the plugin is missing", file, version);
 	} else if (check_loads(d, name, file, version)) {
-		say(d, name, OK, NULL, "%s, version %s, loads the plugin", file, version);
+		doctor_say(d, name, OK, NULL, "%s, version %s, loads the plugin", file, version);
 		d->counts = true;
 	}
 	free(file);
@@ -404,10 +198,10 @@ static void check_sysroot(struct doctor *d, const struct target *t)
 	snprintf(name, sizeof(name), "%s libraries", quipu_isa_name(t->isa));
 	snprintf(remedy, sizeof(remedy), "apt-get install %s", t->libc);
 	if (!access(t->sysroot, R_OK | X_OK))
-		say(d, name, OK, NULL, "%s, found without -L", t->sysroot);
+		doctor_say(d, name, OK, NULL, "%s, found without -L", t->sysroot);
 	else
-		say(d, name, MISSING, remedy,
-		    "no %s: static programs only, or name a sysroot with -L", t->sysroot);
+		doctor_say(d, name, MISSING, remedy,
+			   "no %s: static programs only, or name a sysroot with -L", t->sysroot);
 }
 
 static void check_compiler(struct doctor *d, const struct target *t)
@@ -420,9 +214,9 @@ static void check_compiler(struct doctor *d, const struct target *t)
 	snprintf(remedy, sizeof(remedy), "apt-get install %s", t->compiler_package);
 	file = find_program(t->compiler);
 	if (file)
-		say(d, name, OK, NULL, "%s", file);
+		doctor_say(d, name, OK, NULL, "%s", file);
 	else
-		say(d, name, MISSING, remedy, "no %s in PATH", t->compiler);
+		doctor_say(d, name, MISSING, remedy, "no %s in PATH", t->compiler);
 	free(file);
 }
 
@@ -434,16 +228,16 @@ static void check_tool(struct doctor *d, const char *name, const char *package, 
 
 	snprintf(remedy, sizeof(remedy), "apt-get install %s", package);
 	if (!file) {
-		say(d, name, MISSING, remedy, "not in PATH: %s", use);
+		doctor_say(d, name, MISSING, remedy, "not in PATH: %s", use);
 		return;
 	}
 	status = capture(argv, said, sizeof(said), TIMEOUT_MS);
 	said[strcspn(said, "\n")] = '\0';
 	if (status)
-		say(d, name, LIMITED, remedy, "%s does not run: %s", file,
-		    *said ? said : "no reason given");
+		doctor_say(d, name, LIMITED, remedy, "%s does not run: %s", file,
+			   *said ? said : "no reason given");
 	else
-		say(d, name, OK, NULL, "%s, %s", file, said);
+		doctor_say(d, name, OK, NULL, "%s, %s", file, said);
 	free(file);
 }
 
@@ -456,11 +250,12 @@ static void check_machines(struct doctor *d)
 		len += (size_t)snprintf(list + len, sizeof(list) - len, "%s%.64s", i ? ", " : "",
 					names[i]);
 	if (*list)
-		say(d, "machines", OK, NULL, "%s", list);
+		doctor_say(d, "machines", OK, NULL, "%s", list);
 	else
-		say(d, "machines", MISSING,
-		    "build or install quipu again, or name their folder in QUIPU_MACHINE_PATH",
-		    "none found");
+		doctor_say(
+			d, "machines", MISSING,
+			"build or install quipu again, or name their folder in QUIPU_MACHINE_PATH",
+			"none found");
 	cli_machine_names_free(names);
 }
 
@@ -469,14 +264,10 @@ static void examine(struct doctor *d)
 	size_t n = sizeof(targets) / sizeof(targets[0]);
 
 	d->section = "Host";
-	check_kernel(d);
-	check_perf_events(d);
-	check_hardware_pmu(d);
-	check_capabilities(d);
-	check_seccomp(d);
-	check_namespaces(d);
-	check_hypervisor(d);
+	doctor_host(d);
 	check_memory(d);
+	d->section = "Counters of the host";
+	doctor_counters(d);
 	d->section = "Engine";
 	check_plugin(d);
 	for (size_t i = 0; i < n; i++)
