@@ -3,8 +3,9 @@
  * Cases D1 to D38 and D42 to D45: for each traffic script what every cache and the memory reads
  * must count. The values follow from the walks by hand: a cold legacy walk reads root, context and
  * one entry per level; a scalable one root, context, PASID directory, PASID table first; a hit in
- * the paging-structure cache skips the levels above it. D39 is in traffic.c (it is about a device),
- * D40 and D41 in pages.c.
+ * the paging-structure cache skips the levels above it. Source: VT-d specification 5.10, 3.4 to 3.9
+ * (tables), 4.2 (device TLBs), 6.2 (caches), 6.5 (invalidation), 7.1 (faults), Table 49 (events).
+ * D39 is in traffic.c (it is about a device), D40 and D41 in interrupts.c.
  */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
  * Cases R33 to R36 and P1 to P30: what a client of the dmar PMUs sees, through the real event core
- * and its grammar. P7 to P10 are what stock perf does: here the answers it gets; its output is
- * tested where perf itself runs.
+ * and its grammar. Source: Linux 6.12, drivers/iommu/intel/perfmon.c and kernel/events/core.c; the
+ * ABI document sysfs-bus-event_source-devices-iommu. What the stock perf makes of it, P7 to P10 and
+ * more, is tested where perf itself runs: tests/client/vtd.py.
  */
 #include <errno.h>
 #include <setjmp.h>
@@ -175,7 +176,17 @@ static unsigned files_below(const struct quipu_tree *tree, const char *prefix)
 	return n;
 }
 
-static void p1_p28_formats(void **state)
+static void p1_a_format(void **state)
+{
+	struct lab *lab = lab_new("vtd", lab_quiet, -1);
+
+	(void)state;
+	assert_string_equal(quipu_tree_text(lab->tree, DEVICES "dmar1/format/filter_page_table"),
+			    "config2:32-36\n");
+	lab_free(lab);
+}
+
+static void p28_formats(void **state)
 {
 	static const char *const machines[] = {"vtd", "vtd-full"};
 
@@ -293,16 +304,17 @@ static void p3_cpumask_follows_the_cpus(void **state)
 /* ---- P4 to P6: from what is typed to the registers ---- */
 
 static const struct typed_case {
-	const char *text;
+	const char *name, *text;
 	unsigned unit, counter;
 	uint64_t config, config1, config2, cfg;
 	uint32_t at_filter, ptl_filter;
 } typed_cases[] = {
-	{"dmar1/iommu_requests,filter_ats_en=0x1,filter_ats=0x1/", 1, 13, 0x2, 0x8, 0x1000000,
+	{"P4", "dmar1/iommu_requests,filter_ats_en=0x1,filter_ats=0x1/", 1, 13, 0x2, 0x8, 0x1000000,
 	 UINT64_C(0x0000000200000002), 0x80000001, 0},
-	{"dmar0/iotlb_hit,filter_page_table_en,filter_page_table=0x2/", 0, 11, 0x30000002, 0x10,
-	 UINT64_C(0x200000000), UINT64_C(0x0000000200000302), 0, 0x80000002},
-	{"dmar0/event=0x2,event_group=0x0/", 0, 13, 0x2, 0, 0, UINT64_C(0x0000000200000002), 0, 0},
+	{"P5", "dmar0/iotlb_hit,filter_page_table_en,filter_page_table=0x2/", 0, 11, 0x30000002,
+	 0x10, UINT64_C(0x200000000), UINT64_C(0x0000000200000302), 0, 0x80000002},
+	{"P6", "dmar0/event=0x2,event_group=0x0/", 0, 13, 0x2, 0, 0, UINT64_C(0x0000000200000002),
+	 0, 0},
 };
 
 static void typed_case(void **state)
@@ -498,10 +510,10 @@ static void counted_case(void **state)
 }
 
 static const struct grammar_case {
-	const char *text, *reason;
+	const char *name, *text, *reason;
 } grammar_cases[] = {
-	{"dmar1/iotlb_hit,filter_pasid=5/", "filter_pasid"},	    /* P19 */
-	{"dmar1/iommu_requests,filter_ats=0x20/", "maximum is 31"}, /* P20 */
+	{"P19", "dmar1/iotlb_hit,filter_pasid=5/", "filter_pasid"},
+	{"P20", "dmar1/iommu_requests,filter_ats=0x20/", "maximum is 31"},
 };
 
 static void grammar_case(void **state)
@@ -666,7 +678,8 @@ int main(void)
 		cmocka_unit_test(r33_command_in_progress),
 		cmocka_unit_test(command_that_never_ends_times_out),
 		cmocka_unit_test(r36_a_counter_of_another_width_ends_the_list),
-		cmocka_unit_test(p1_p28_formats),
+		cmocka_unit_test(p1_a_format),
+		cmocka_unit_test(p28_formats),
 		cmocka_unit_test(p2_events_are_the_documents),
 		cmocka_unit_test(p3_cpumask_follows_the_cpus),
 		cmocka_unit_test(p7_the_opens_of_perf),
@@ -692,10 +705,10 @@ int main(void)
 	TABLE(refused_cases, refused_case);
 	TABLE(counted_cases, counted_case);
 	for (size_t i = 0; i < N(typed_cases); i++)
-		tests[n++] = (struct CMUnitTest){typed_cases[i].text, typed_case, NULL, NULL,
+		tests[n++] = (struct CMUnitTest){typed_cases[i].name, typed_case, NULL, NULL,
 						 (void *)&typed_cases[i]};
 	for (size_t i = 0; i < N(grammar_cases); i++)
-		tests[n++] = (struct CMUnitTest){grammar_cases[i].text, grammar_case, NULL, NULL,
+		tests[n++] = (struct CMUnitTest){grammar_cases[i].name, grammar_case, NULL, NULL,
 						 (void *)&grammar_cases[i]};
 	return _cmocka_run_group_tests("conformance vtd driver", tests, n, NULL, NULL);
 }
