@@ -101,6 +101,48 @@ def trace(work):
             holds(lines[i + step].startswith(want), f"step {step}: {lines[i + step]!r}, not {want!r}")
 
 
+def calls_of(work, *command):
+    """The calls of a run, in order: (call, type, result), and the steps of events between them."""
+    work.quipu(command[0], "-m", "rock", "--trace=trace.txt", *command[1:], "--", RECURSE, status=0)
+    with open(work.path("trace.txt"), encoding="utf-8") as file:
+        return [line.strip() for line in file if line.startswith("strand 0:")]
+
+
+def in_order(lines, *steps):
+    """Each step is a later line than the step before."""
+    at = 0
+    for step in steps:
+        while at < len(lines) and not re.search(step, lines[at]):
+            at += 1
+        holds(at < len(lines), f"{step!r} does not follow in\n" + "\n".join(lines[:40]))
+        at += 1
+
+
+@test("a counter's life is the document's: INIT, SET, START, overflow, OVERFLOW, GET, SET, START, STOP, RELEASE")
+def life(work):
+    lines = calls_of(work, "record", "-e", "rock/instructions/", "-c", "300000")
+    in_order(lines, r"COUNT_INIT\(0x201\) -> EOK", r"COUNT_SET\(0x201, 0x", r"COUNT_START\(0x201, 0x800000000000000",
+             r"performance event trap of chip 0: counter INSTR, responsible strand 0", r"counter INSTR: overflow \+1, counts on",
+             r"interrupt level 15", r"COUNT_OVERFLOW\(0x201\) -> EOK, 0x1$", r"COUNT_GET\(0x201\) -> EOK",
+             r"COUNT_OVERFLOW\(0x201\) -> EOK, 0x0$", r"COUNT_SET\(0x201", r"COUNT_START\(0x201", r"COUNT_STOP\(0x201\) -> EOK",
+             r"COUNT_GET\(0x201\) -> EOK", r"COUNT_RELEASE\(0x201\) -> EOK")
+    equal([line for line in lines if "-> E" in line and "-> EOK" not in line], [], "refused calls")
+
+
+@test("a sampler's life too: the ring is told half full, and drained of what PENDING counts; then it stops")
+def sampler_life(work):
+    lines = calls_of(work, "stat", "-e", "rock/instr_load/")
+    in_order(lines, r"COUNT_INIT\(0x201\)", r"SAMPLE_INIT\(0x201, 0x[0-9a-f]+\) -> EOK", r"SAMPLE_CONFIG\(0x201, 0x10, 0x0\)",
+             r"SAMPLE_CONFIG\(0x201, 0x168, 0x", r"SAMPLE_CONFIG\(0x201, 0x160, 0x19000fff\) -> EOK", r"COUNT_START\(0x201",
+             r"SAMPLE_START\(0x201, 0x64, 0x10, 0x", r"trap of chip 0: sampler INSTR", r"element at 0, tail 16",
+             r"sampler INSTR: restarted, 100 candidates", r"element at 2032, tail 2048", r"sampler INSTR: restarted",
+             r"interrupt level 15", r"SAMPLE_PENDING\(0x201\) -> EOK, 0x80$", r"COUNT_OVERFLOW\(0x201\) -> EOK, 0x0$",
+             r"element at 4080, tail 0$", r"COUNT_STOP\(0x201\)", r"SAMPLE_STOP\(0x201\) -> EOK", r"SAMPLE_PENDING",
+             r"COUNT_RELEASE\(0x201\)", r"SAMPLE_RELEASE\(0x201\) -> EOK")
+    pending = [int(m.group(1), 16) for m in (re.search(r"SAMPLE_PENDING.*EOK, (0x[0-9a-f]+)$", line) for line in lines) if m]
+    equal(sum(pending), sum("element at" in line for line in lines), "what PENDING counts is what was written")
+
+
 @test("threads of one chip take turns at its counter: the truth is beside the estimate")
 def threads(work):
     row = work.stat("rock/instructions/", THREADS, options=("-m", "rock"))[0]
