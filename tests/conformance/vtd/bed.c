@@ -139,6 +139,8 @@ struct bed *bed_new(const struct bed_setup *s)
 	quipu_vtd_config_init(&config, s->full ? QUIPU_VTD_FULL : QUIPU_VTD_SPR);
 	config.context_first = s->context_first;
 	config.queued = s->queued;
+	if (s->outstanding)
+		config.max_outstanding = s->outstanding;
 	bed = bed_plain(&config);
 	make_tables(bed, s);
 	return bed;

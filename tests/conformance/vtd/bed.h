@@ -27,6 +27,7 @@ struct bed_setup {
 	bool full;
 	bool context_first;
 	bool queued;
+	unsigned outstanding; /* reads at a time with queued timing; 0: the default */
 };
 
 struct bed {
