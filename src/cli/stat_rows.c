@@ -85,6 +85,18 @@ static const char *not_counted_reason(const struct stat *s, const struct stat_ro
 			    : "it was not enabled while anything ran";
 }
 
+/* On the host: what happens in the kernel alone is never seen by those who may not look there. */
+static const char *reason_for_host_zero(const struct quipu_parsed *e)
+{
+	const struct quipu_attr *a = &e->attr;
+
+	if (a->type != PERF_TYPE_SOFTWARE || !(a->flags & QUIPU_ATTR_EXCLUDE_KERNEL) ||
+	    (a->config != PERF_COUNT_SW_CONTEXT_SWITCHES &&
+	     a->config != PERF_COUNT_SW_CPU_MIGRATIONS))
+		return NULL;
+	return "it happens in the kernel, which is not counted here (:u; `quipu doctor` says why)";
+}
+
 /* A 0 that could be nothing else says why. */
 static const char *reason_for_zero(const struct quipu_attr *a)
 {
@@ -125,8 +137,9 @@ static void fill_row(struct stat *s, size_t first, size_t end, size_t place, str
 		row->reason = not_counted_reason(s, row);
 	} else {
 		/* What the driver said of its own event is nearer to the cause. */
-		row->reason =
-			row->value || row->remark || s->host ? NULL : reason_for_zero(&e->attr);
+		row->reason = row->value || row->remark ? NULL
+			      : s->host			? reason_for_host_zero(e)
+							: reason_for_zero(&e->attr);
 	}
 }
 

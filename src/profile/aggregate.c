@@ -10,6 +10,9 @@
 #include <quipu/bits.h>
 
 #include "profile/aggregate.h"
+#include "profile/unwind.h"
+
+#define UNWIND_MAX 127u /* frames of a stack, as in perf */
 
 struct profile_aggregate {
 	struct profile_options opt;
@@ -115,6 +118,23 @@ static unsigned marker_mode(uint64_t marker)
 	}
 }
 
+/* The program's frames of a sample that carries its stack instead of a chain of it. */
+static size_t add_unwound(struct profile_maps *maps, const struct profile_record *r, bool inlines,
+			  struct profile_frame *f, size_t max)
+{
+	struct profile_unwind *u = r->sample.regs ? profile_maps_unwind(maps) : NULL;
+	uint64_t pcs[UNWIND_MAX];
+	size_t n = 0, frames;
+
+	if (!u)
+		return 0;
+	frames = profile_unwind_frames(u, maps, r, pcs, UNWIND_MAX);
+	for (size_t i = 0; i < frames && n < max; i++)
+		n += add_place(maps, r->pid, PERF_RECORD_MISC_USER, pcs[i], inlines, f + n,
+			       max - n);
+	return n;
+}
+
 size_t profile_frames(struct profile_maps *maps, const struct profile_record *r, bool inlines,
 		      struct profile_frame *f, size_t max)
 {
@@ -129,6 +149,7 @@ size_t profile_frames(struct profile_maps *maps, const struct profile_record *r,
 		else
 			n += add_place(maps, r->pid, mode, ip, inlines, f + n, max - n);
 	}
+	n += add_unwound(maps, r, inlines, f + n, max - n);
 	if (!n)
 		n = add_place(maps, r->pid, r->misc & PERF_RECORD_MISC_CPUMODE_MASK, r->sample.ip,
 			      inlines, f, max);
@@ -335,7 +356,7 @@ int profile_aggregate_sample(struct profile_aggregate *a, struct profile_maps *m
 {
 	size_t n = profile_frames(maps, r, a->opt.inlines, a->frames, PROFILE_FRAMES_MAX);
 	const char *comm = profile_maps_comm(maps, r->pid, r->tid);
-	bool chained = r->sample.nr_chain > 0;
+	bool chained = r->sample.nr_chain > 0 || r->sample.regs;
 	struct profile_entry key, *e;
 
 	a->samples++;

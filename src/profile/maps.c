@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "profile/maps.h"
+#include "profile/unwind.h"
 
 /* pid of mappings that are every process's: the kernel's. */
 #define KERNEL_PID UINT32_MAX
@@ -23,6 +24,7 @@ struct process {
 	uint32_t pid;
 	struct map *maps;
 	size_t n, room;
+	uint64_t changes;
 };
 
 struct thread {
@@ -33,6 +35,7 @@ struct thread {
 struct profile_maps {
 	struct profile_symbols *symbols;
 	void *processes, *threads;
+	struct profile_unwind *unwind;
 };
 
 static int by_pid(const void *a, const void *b)
@@ -70,6 +73,7 @@ void profile_maps_free(struct profile_maps *m)
 		return;
 	tdestroy(m->processes, free_process);
 	tdestroy(m->threads, free);
+	profile_unwind_free(m->unwind);
 	free(m);
 }
 
@@ -206,6 +210,7 @@ static int take_mmap(struct profile_maps *m, const struct profile_record *r)
 		profile_object_is_kernel(map.object);
 	if (r->mmap.build_id)
 		profile_symbols_expect(m->symbols, name, r->mmap.build_id, r->mmap.build_id_size);
+	p->changes++;
 	return map_over(p, &map);
 }
 
@@ -221,8 +226,10 @@ static int take_comm(struct profile_maps *m, const struct profile_record *r)
 	t->comm = profile_symbols_intern(m->symbols, r->comm.comm);
 	/* A new program starts with an empty address space. */
 	p = r->comm.exec ? process(m, r->comm.pid, false) : NULL;
-	if (p)
+	if (p) {
 		p->n = 0;
+		p->changes++;
+	}
 	return t->comm ? 0 : -ENOMEM;
 }
 
@@ -242,6 +249,7 @@ static int take_fork(struct profile_maps *m, const struct profile_record *r)
 	if (!to)
 		return -ENOMEM;
 	to->n = 0;
+	to->changes++;
 	for (size_t i = 0; from && i < from->n; i++)
 		if (insert(to, to->n, &from->maps[i]))
 			return -ENOMEM;
@@ -273,6 +281,33 @@ const char *profile_maps_comm(struct profile_maps *m, uint32_t pid, uint32_t tid
 	snprintf(text, sizeof(text), ":%u", tid);
 	name = profile_symbols_intern(m->symbols, text);
 	return name ? name : "?";
+}
+
+bool profile_maps_find(struct profile_maps *m, uint32_t pid, uint64_t ip,
+		       struct profile_mapping *out)
+{
+	struct process *p = process(m, pid, false);
+	size_t at = p ? position(p, ip) : 0;
+
+	if (!p || at == p->n || p->maps[at].start > ip)
+		return false;
+	*out = (struct profile_mapping){p->maps[at].start, p->maps[at].end, p->maps[at].pgoff,
+					p->maps[at].object->path};
+	return true;
+}
+
+uint64_t profile_maps_changes(struct profile_maps *m, uint32_t pid)
+{
+	struct process *p = process(m, pid, false);
+
+	return p ? p->changes : 0;
+}
+
+struct profile_unwind *profile_maps_unwind(struct profile_maps *m)
+{
+	if (!m->unwind)
+		m->unwind = profile_unwind_new();
+	return m->unwind;
 }
 
 /*

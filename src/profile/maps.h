@@ -28,6 +28,17 @@ void profile_maps_free(struct profile_maps *);
 int profile_maps_record(struct profile_maps *, const struct profile_record *);
 /* The name of a thread, interned; ":TID" when no record told it. */
 const char *profile_maps_comm(struct profile_maps *, uint32_t pid, uint32_t tid);
+/* What is mapped at @ip of a process. False: nothing that is known. */
+struct profile_mapping {
+	uint64_t start, end, pgoff;
+	const char *path;
+};
+bool profile_maps_find(struct profile_maps *, uint32_t pid, uint64_t ip, struct profile_mapping *);
+/* How often the mappings of a process have changed. */
+uint64_t profile_maps_changes(struct profile_maps *, uint32_t pid);
+/* What unwinds stacks by these maps; made when first asked for. NULL: no memory. */
+struct profile_unwind;
+struct profile_unwind *profile_maps_unwind(struct profile_maps *);
 /* @cpumode: PERF_RECORD_MISC_CPUMODE bits of a sample, or what a call chain's marker said. */
 void profile_maps_resolve(struct profile_maps *, uint32_t pid, unsigned cpumode, uint64_t ip,
 			  struct profile_place *);

@@ -190,14 +190,27 @@ static void skip_regs(struct cursor *c, uint64_t mask)
 		take(c, 8 * bits_count(mask));
 }
 
-static void skip_stack(struct cursor *c)
+static void parse_user_regs(struct cursor *c, uint64_t mask, struct profile_record *out)
 {
-	uint64_t size = take64(c);
+	uint64_t abi = take64(c);
+	const uint8_t *regs = abi ? take(c, 8 * bits_count(mask)) : NULL;
+
+	if (abi != PERF_SAMPLE_REGS_ABI_64)
+		return;
+	out->sample.regs = regs;
+	out->sample.regs_mask = regs ? mask : 0;
+}
+
+/* Room for so much, and behind it how much of that was filled. */
+static void parse_user_stack(struct cursor *c, struct profile_record *out)
+{
+	uint64_t size = take64(c), filled;
 
 	if (!size)
 		return;
-	take(c, size);
-	take64(c);
+	out->sample.stack = take(c, size);
+	filled = take64(c);
+	out->sample.stack_size = filled < size ? filled : size;
 }
 
 static void parse_branches(struct cursor *c, const struct quipu_attr *attr,
@@ -264,9 +277,9 @@ static void parse_sample(struct cursor *c, const struct quipu_attr *attr,
 	if (type & PERF_SAMPLE_BRANCH_STACK)
 		parse_branches(c, attr, out);
 	if (type & PERF_SAMPLE_REGS_USER)
-		skip_regs(c, attr->sample_regs_user);
+		parse_user_regs(c, attr->sample_regs_user, out);
 	if (type & PERF_SAMPLE_STACK_USER)
-		skip_stack(c);
+		parse_user_stack(c, out);
 	if (type & (PERF_SAMPLE_WEIGHT | SAMPLE_WEIGHT_STRUCT)) {
 		out->sample.weight = take64(c);
 		if (type & SAMPLE_WEIGHT_STRUCT)

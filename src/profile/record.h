@@ -3,7 +3,7 @@
  * One record of a perf ring or perf.data, taken apart: samples (perf ABI sheet A15), the records of
  * tasks and mappings and the id trailer (A16). Every length inside is checked against the record's
  * size; nothing is copied, so pointers live as long as the record's bytes, which need no alignment.
- * Not taken apart: raw data, registers and user stacks (stepped over), AUX area records.
+ * Not taken apart: raw data, registers at the interrupt (stepped over), AUX area records.
  */
 #ifndef QUIPU_PROFILE_RECORD_H
 #define QUIPU_PROFILE_RECORD_H
@@ -48,6 +48,10 @@ struct profile_record {
 			uint64_t nr_branches;
 			const uint8_t *branches; /* nr_branches x {u64 from, to, flags} */
 			const uint8_t *read;	 /* read_format values, or NULL */
+			const uint8_t *regs;	 /* of the 64-bit user, by regs_mask; or NULL */
+			uint64_t regs_mask;
+			const uint8_t *stack; /* of the user, from its stack pointer on; or NULL */
+			uint64_t stack_size;
 		} sample;
 		struct {
 			uint32_t pid, tid;

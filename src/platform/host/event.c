@@ -79,7 +79,7 @@ int host_open(struct quipu_attr *attr, bool precise_max, pid_t pid, int cpu, int
 	      struct host_opened *out)
 {
 	struct quipu_attr before;
-	int fd;
+	int fd, denied = 0;
 
 	*out = (struct host_opened){.fd = -1};
 	attr->size = attr->config3 ? sizeof(*attr) : 128;
@@ -95,9 +95,12 @@ int host_open(struct quipu_attr *attr, bool precise_max, pid_t pid, int cpu, int
 		attr->size = size; /* the kernel writes its own there */
 		if (!try_again(attr, precise_max, fd, out)) {
 			*attr = before;
+			/* Without the kernel a PMU may say less of what was wrong than with it. */
+			fd = out->user_only ? denied : fd;
 			out->user_only = false;
 			return fd;
 		}
+		denied = fd == -EACCES || fd == -EPERM ? fd : denied;
 	}
 	out->fd = fd;
 	return 0;
