@@ -6,9 +6,11 @@
  *	walk	full walks of four levels: root, context and four paging entries read each time
  *(every cache absent) psc	IOTLB misses that the paging-structure cache shortens to one read
  *
- * each with 0 and with 14 counters that count with filters; then how misses grow with the number of
- *devices, domains and mapped pages. Mapped pages are sparse: their tables are shared where a real
- *system would have them apart, their number is what the tables describe.
+ * each with 0 and with 14 counters that count with filters; then how it grows with the number of
+ * devices (each in a domain of its own), of domains (a unit has 65536 ids of them: 10^5 are reached
+ * by PASID, requests go through them in turn) and of mapped pages. What is mapped is sparse: tables
+ * are shared in memory where a real system would have them apart; their number is what the unit
+ * sees.
  *
  *	bench-vtd [--quick]
  */
@@ -20,18 +22,18 @@
 
 #include <quipu/vtd.h>
 
-#define B	 UINT64_C(0x100000000)
-#define RUN_NS	 UINT64_C(300000000)
-#define BATCH	 4096u
-#define MAX_RIDS 65536u
+#define B      UINT64_C(0x100000000)
+#define RUN_NS UINT64_C(300000000)
+#define BATCH  4096u
 
 struct bench {
 	struct quipu_vtd_config config;
 	struct quipu_vtd *unit;
 	struct quipu_vtd_memory *memory;
 	struct quipu_vtd_tables *tables;
-	uint64_t pages; /* that requests spread over */
-	unsigned rids;
+	uint64_t pages;	       /* that requests spread over */
+	unsigned rids, pasids; /* that requests go through; pasids 0: they carry none */
+	enum quipu_vtd_mode mode;
 	uint64_t run_ns;
 };
 
@@ -62,7 +64,7 @@ static void open_unit(struct bench *b)
 {
 	b->memory = must(quipu_vtd_memory_new(UINT64_C(1) << 45, UINT64_C(0x4000000)));
 	b->unit = must(quipu_vtd_new(&b->config, &ops, b, NULL));
-	b->tables = must(quipu_vtd_tables_new(b->memory, QUIPU_VTD_LEGACY));
+	b->tables = must(quipu_vtd_tables_new(b->memory, b->mode));
 }
 
 static void close_unit(struct bench *b)
@@ -124,12 +126,13 @@ static double once(struct bench *b)
 	struct quipu_vtd_request rq = {.pasid = -1, .len = 64, .op = QUIPU_VTD_READ};
 	struct quipu_vtd_response rs;
 	uint64_t start = now_ns(), n = 0, at = 0, step = 7919 % b->pages, elapsed;
-	unsigned rid = 0;
+	unsigned rid = 0, pasid = 0;
 
 	do {
 		for (unsigned i = 0; i < BATCH; i++) {
 			rq.rid = (uint16_t)(0x100 + rid);
 			rq.addr = B + at * 4096;
+			rq.pasid = b->pasids ? (int32_t)pasid + 1 : -1;
 			quipu_vtd_dma(b->unit, &rq, &rs);
 			if (rs.status != QUIPU_VTD_SUCCESS) {
 				fprintf(stderr, "bench-vtd: fault 0x%x\n", rs.fault);
@@ -139,6 +142,9 @@ static double once(struct bench *b)
 			at += step;
 			at -= at >= b->pages ? b->pages : 0;
 			rid = rid + 1 < b->rids ? rid + 1 : 0;
+			if (rid || !b->pasids)
+				continue;
+			pasid = pasid + 1 < b->pasids ? pasid + 1 : 0;
 		}
 		n += BATCH;
 		elapsed = now_ns() - start;
@@ -198,8 +204,8 @@ static void one_domain(struct bench *b, const char *what, uint64_t pages, bool c
 	close_unit(b);
 }
 
-/* Each device in a domain of its own; further domains, with nothing mapped, stand by. */
-static void many(struct bench *b, unsigned devices, unsigned domains)
+/* Each device in a domain of its own. */
+static void many_devices(struct bench *b, unsigned devices)
 {
 	char what[64];
 
@@ -207,19 +213,49 @@ static void many(struct bench *b, unsigned devices, unsigned domains)
 	b->pages = 64;
 	b->rids = devices;
 	open_unit(b);
-	for (unsigned i = 0; i < domains; i++) {
+	for (unsigned i = 0; i < devices; i++) {
 		struct quipu_vtd_domain *d = domain(b, (uint16_t)(i + 1));
 
-		if (i >= devices)
-			continue;
 		must_not(quipu_vtd_map(d, B, UINT64_C(0x2000000000), 64 * 4096, 4096, 3));
 		must_not(quipu_vtd_attach(b->tables, (uint16_t)(0x100 + i), d, 0));
 	}
 	quipu_vtd_enable(b->unit, quipu_vtd_tables_root(b->tables), QUIPU_VTD_LEGACY);
 	fourteen(b);
-	snprintf(what, sizeof(what), "%u devices, %u domains", devices, domains);
+	snprintf(what, sizeof(what), "%u device%s", devices, devices > 1 ? "s" : "");
 	report(b, what, 0);
 	close_unit(b);
+}
+
+/* First-stage domains of four devices, a PASID each, with as many domain ids as there are. */
+static void many_domains(struct bench *b, unsigned domains)
+{
+	struct quipu_vtd_domain *d;
+	char what[64];
+
+	quipu_vtd_config_init(&b->config, QUIPU_VTD_FULL);
+	b->mode = QUIPU_VTD_SCALABLE;
+	b->pages = 64;
+	b->rids = domains < 4 ? 1 : 4;
+	b->pasids = domains / b->rids;
+	open_unit(b);
+	d = must(quipu_vtd_domain_new(b->tables, 1, QUIPU_VTD_STAGE_FS, 4, NULL, 0));
+	must_not(quipu_vtd_map(d, B, UINT64_C(0x2000000000), 64 * 4096, 4096, 7));
+	for (unsigned i = 0; i < domains; i++) {
+		uint16_t rid = (uint16_t)(0x100 + i % b->rids);
+		uint32_t pasid = 1 + i / b->rids;
+
+		must_not(quipu_vtd_attach_pasid(b->tables, rid, pasid, d, 0));
+		must_not(quipu_vtd_memory_store(b->memory,
+						quipu_vtd_pasid_address(b->tables, rid, pasid) + 8,
+						1 + i % 65535));
+	}
+	quipu_vtd_enable(b->unit, quipu_vtd_tables_root(b->tables), QUIPU_VTD_SCALABLE);
+	fourteen(b);
+	snprintf(what, sizeof(what), "%u domain%s", domains, domains > 1 ? "s" : "");
+	report(b, what, 0);
+	close_unit(b);
+	b->pasids = 0;
+	b->mode = QUIPU_VTD_LEGACY;
 }
 
 /* @pages mapped: one table of 512 entries is entered wherever a table of that level belongs. */
@@ -268,10 +304,14 @@ int main(int argc, char **argv)
 	one_domain(&b, "walk of 4 levels, no counters", 1 << 12, false, false, 0);
 	one_domain(&b, "walk of 4 levels, 14 counters with filters", 1 << 12, false, true, 8);
 	one_domain(&b, "miss shortened by caches, 14 counters", 1 << 16, true, true, 0);
-	many(&b, 1, 1);
-	many(&b, 64, 64);
-	many(&b, 4096, 4096);
-	many(&b, 16384, 100000);
+	puts("\nmisses and all, 14 counters with filters:");
+	many_devices(&b, 1);
+	many_devices(&b, 64);
+	many_devices(&b, 4096);
+	many_devices(&b, 16384);
+	many_domains(&b, 1);
+	many_domains(&b, 1000);
+	many_domains(&b, 100000);
 	sparse(&b, 1 << 18);
 	sparse(&b, 1 << 22);
 	sparse(&b, 100000000);
