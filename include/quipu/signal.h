@@ -185,6 +185,7 @@ enum quipu_overflow_kind {
 #define QUIPU_SLOTS_HARDWARE 48
 #define QUIPU_SLOT_TICK	     48
 #define QUIPU_SLOT_INTERVAL  49
+#define QUIPU_SLOT_ACTIVITY  50 /* no deadline: enum quipu_activity of quipu/platform.h */
 
 struct quipu_signals;
 

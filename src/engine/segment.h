@@ -41,6 +41,7 @@ enum seg_feature {
 	SEG_BRANCHES =
 		1u << 7, /* the last branches of each vCPU, for branch stacks; with SEG_BRANCH */
 	SEG_LABEL = 1u << 8, /* what became of each instruction (model/ahead.h); with all models */
+	SEG_PAGES = 1u << 9, /* first accesses of pages are told (header.watches) */
 };
 
 struct seg_header {
@@ -66,6 +67,7 @@ struct seg_header {
 	uint32_t spin;	/* pauses before a waiter sleeps */
 	uint32_t house; /* M: others than the machine wait for the end of programs: they ring before
 			   it */
+	uint32_t watches; /* M: bit of each enum quipu_activity that the machine wants to hear of */
 	uint32_t unslotted; /* processes that found no slot and run uncounted (any writer, atomic
 			       add) */
 	char sysroot[SEG_PATH];	 /* -L of the program, "" if none */

@@ -263,11 +263,19 @@ fail:
 	return NULL;
 }
 
+/* They need to know which pages were accessed. */
+#define PAGE_ACTIVITIES                                                                            \
+	(1u << QUIPU_ACTIVITY_PAGE_FAULT | 1u << QUIPU_ACTIVITY_PAGE_UNMAP |                       \
+	 1u << QUIPU_ACTIVITY_PAGE_PROTECT)
+
 void session_attach(struct session *s, struct quipu_system *system,
 		    void (*task_new)(void *, struct quipu_task *), void *arg)
 {
 	s->system = system;
 	s->core = quipu_system_core(system);
+	s->head->watches = quipu_system_watches(system);
+	if (s->head->watches & PAGE_ACTIVITIES)
+		s->head->features |= SEG_PAGES;
 	s->task_new = task_new;
 	s->task_arg = arg;
 }

@@ -83,11 +83,13 @@ static void write_deadline(struct session *s, struct cpu_state *c, struct proc *
  * jumped over. */
 static void write_clock(struct session *s, const struct cpu_state *c, struct seg_vcpu *vcpu)
 {
-	uint64_t gone = c->gone[SEG_LANE_CYCLES], cycles = gone + c->view[SEG_LANE_CYCLES];
+	unsigned cpu = (unsigned)(c - s->cpus);
+	uint64_t gone = c->gone[SEG_LANE_CYCLES] + quipu_system_spent(s->system, cpu),
+		 cycles = gone + c->view[SEG_LANE_CYCLES];
 
 	vcpu->clock_cycles = gone;
-	vcpu->clock_ns = quipu_system_now(s->system, (unsigned)(c - s->cpus)) -
-			 bits_muldiv(cycles, 1000000000, s->machine->hz);
+	vcpu->clock_ns =
+		quipu_system_now(s->system, cpu) - bits_muldiv(cycles, 1000000000, s->machine->hz);
 }
 
 /* The vCPU waits (or has not run yet): give it the deadlines of its CPU, and its clock. */
@@ -133,6 +135,20 @@ static struct quipu_task *task_of(const struct proc *p, unsigned v)
 	return p->tasks[v];
 }
 
+#define UNITS_MOST (UINT64_C(1) << 20) /* pages: 64 GiB */
+
+/* @what comes from the guest's process: an activity that is none is nothing. */
+static void serve_activity(struct session *s, struct quipu_interrupt *at, uint64_t what)
+{
+	enum quipu_activity kind = (enum quipu_activity)(what & 0xff);
+	uint64_t units = what >> 8;
+
+	at->slots = at->addr = 0;
+	if ((what & 0xff) >= QUIPU_ACTIVITIES || !(s->head->watches >> kind & 1))
+		return;
+	quipu_system_activity(s->system, at, kind, units < UNITS_MOST ? units : UNITS_MOST);
+}
+
 static void serve_interrupt(struct session *s, struct proc *p, unsigned v,
 			    const struct seg_interrupt *r)
 {
@@ -164,7 +180,9 @@ static void serve_interrupt(struct session *s, struct proc *p, unsigned v,
 
 		w->have_at = next[i] + c->gone[w->index];
 	}
-	if (s->signals.interrupt)
+	if (r->slots >> QUIPU_SLOT_ACTIVITY & 1)
+		serve_activity(s, &intr, r->addr);
+	else if (s->signals.interrupt)
 		s->signals.interrupt(s->signals.arg, &intr);
 	if (!r->bell)
 		check_deadlines(s, c, p, v);

@@ -89,6 +89,15 @@ enum call {
 	CALL_RANDOM,
 	CALL_PID,
 	CALL_NETWORK,
+	/* told to machines that watch for them: pages.c */
+	CALL_MUNMAP,
+	CALL_MREMAP,
+	CALL_BRK,
+	CALL_WAIT, /* other calls that block: wait4, waitid, pause */
+	CALL_YIELD,
+	CALL_WRITE, /* and writev */
+	CALL_KILL,
+	CALL_TGKILL,
 };
 
 struct call_row {

@@ -455,6 +455,39 @@ void fold_access(struct seg_vcpu *v, const struct block *t, unsigned index, uint
 	set_up(v);
 }
 
+void fold_activity(struct seg_vcpu *v, const struct block *t, unsigned index, uint64_t pc,
+		   unsigned what, uint64_t units)
+{
+	bool inside = t && index < t->n;
+	struct step rest = {.block = t, .skip = index + 1};
+	struct event e = {.v = v, .p = vcpu_private(v), .step = inside ? &rest : NULL};
+	struct reached r = {.slots = bits_one(QUIPU_SLOT_ACTIVITY), .sampling = true};
+
+	publish(v);
+	if (ring_room(v, sizeof(struct seg_interrupt) + sizeof(uint64_t) * MOST_WORDS))
+		after_bell(v, e.p);
+	if (inside)
+		values_before(v, &rest, e.now);
+	else
+		for (unsigned i = 0; i < INDEXES; i++)
+			e.now[i] = value_now(v, i);
+	r.bell = r.slots;
+	e.addr = what | units << 8;
+	write_record(&e, &r, pc, false);
+	bell_ring(v, SEG_BELL_DEADLINE, 0, r.bell, pc);
+	after_bell(v, e.p);
+	/* The counters may be nearer to their ends now. */
+	find_nearest(v, e.p);
+	e.addr = 0;
+	if (due(v)) {
+		if (step_reached(&engine.rates, e.now, v->nearest))
+			serve(&e, pc, false);
+		if (inside)
+			step_walk(&engine.rates, &rest, e.now, v->nearest, serve, &e);
+	}
+	set_up(v);
+}
+
 void fold_publish(struct seg_vcpu *v)
 {
 	publish(v);

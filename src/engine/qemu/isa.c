@@ -90,8 +90,13 @@ static const struct call_row ppc64le_calls[] = {
 	{241, CALL_TIME},						  /* timer_settime */
 	{359, CALL_RANDOM},	 {20, CALL_PID},	  {64, CALL_PID}, /* getppid */
 	{207, CALL_PID},						  /* gettid */
-	{326, CALL_NETWORK},						  /* socket */
-	{102, CALL_NETWORK},						  /* socketcall */
+	{91, CALL_MUNMAP},	 {163, CALL_MREMAP},	  {45, CALL_BRK},
+	{114, CALL_WAIT},						       /* wait4 */
+	{272, CALL_WAIT},						       /* waitid */
+	{29, CALL_WAIT},						       /* pause */
+	{158, CALL_YIELD},	 {4, CALL_WRITE},	  {146, CALL_WRITE},   /* writev */
+	{37, CALL_KILL},	 {250, CALL_TGKILL},	  {326, CALL_NETWORK}, /* socket */
+	{102, CALL_NETWORK},						       /* socketcall */
 };
 
 static const struct call_row sparc64_calls[] = {

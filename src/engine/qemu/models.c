@@ -362,13 +362,16 @@ static qemu_plugin_vcpu_mem_cb access_callback(void)
 	 QUIPU_CLASS_BIT(QUIPU_INSN_SC) | QUIPU_CLASS_BIT(QUIPU_INSN_FLOAD) |                      \
 	 QUIPU_CLASS_BIT(QUIPU_INSN_FSTORE) | QUIPU_CLASS_BIT(QUIPU_INSN_VECTOR))
 
+bool models_accesses(uint8_t class)
+{
+	return class & (INSN_LOAD | INSN_STORE) ||
+	       ACCESSING & QUIPU_CLASS_BIT(class & (INSN_LOAD - 1));
+}
+
 /* Reads alone cannot be asked for (sheet 3.1, trap 1). */
 void models_translate(struct qemu_plugin_insn *insn, unsigned index, uint8_t class)
 {
-	bool accesses = class & (INSN_LOAD | INSN_STORE) ||
-			ACCESSING & QUIPU_CLASS_BIT(class & (INSN_LOAD - 1));
-
-	if (engine.features & SEG_DATA && accesses)
+	if (engine.features & SEG_DATA && models_accesses(class))
 		qemu_plugin_register_vcpu_mem_cb(insn, access_callback(), QEMU_PLUGIN_CB_NO_REGS,
 						 QEMU_PLUGIN_MEM_RW, (void *)(uintptr_t)index);
 }

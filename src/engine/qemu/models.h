@@ -56,6 +56,8 @@ static inline bool models_fetched(const struct seg_vcpu *v, const struct block *
 }
 
 struct qemu_plugin_insn;
+/* models_accesses - may an instruction of @class access memory? */
+bool models_accesses(uint8_t class);
 /* models_translate - instruction @index of a block is translated: its accesses will be seen. */
 void models_translate(struct qemu_plugin_insn *, unsigned index, uint8_t class);
 

@@ -16,6 +16,7 @@
 #include <quipu/bits.h>
 
 #include "models.h"
+#include "pages.h"
 #include "plugin.h"
 #include "plugin_abi.h"
 
@@ -631,7 +632,7 @@ static qemu_plugin_vcpu_udata_cb ordinary_callback(bool track)
 	if (f & (SEG_STACK | SEG_BRANCH | SEG_PREDICT | SEG_FETCH))
 		return branch_callbacks[!!(f & SEG_STACK)][!!(f & SEG_PREDICT)][!!(f & SEG_FETCH)]
 				       [scalars];
-	if (track || f & SEG_DATA)
+	if (track || f & (SEG_DATA | SEG_PAGES))
 		return scalars ? on_scalars_track : on_count_track;
 	return scalars ? on_scalars : on_count;
 }
@@ -725,6 +726,7 @@ static void set_apart(struct qemu_plugin_insn *insn)
 	qemu_plugin_register_vcpu_insn_exec_cb(insn, callback_for(b), QEMU_PLUGIN_CB_NO_REGS,
 					       (void *)b);
 	models_translate(insn, 0, in.class);
+	pages_translate(insn, 0, models_accesses(in.class));
 }
 
 /* QEMU translates under its own lock: one block at a time. */
@@ -759,8 +761,13 @@ static void on_translate(qemu_plugin_id_t id, struct qemu_plugin_tb *tb)
 						     (void *)b);
 	qemu_plugin_register_vcpu_tb_exec_cb(tb, callback_for(b), QEMU_PLUGIN_CB_NO_REGS,
 					     (void *)b);
-	for (size_t i = 0; i < n; i++)
-		models_translate(qemu_plugin_tb_get_insn(tb, i), (unsigned)i, insns[i].class);
+	for (size_t i = 0; i < n; i++) {
+		struct qemu_plugin_insn *insn = qemu_plugin_tb_get_insn(tb, i);
+
+		models_translate(insn, (unsigned)i, insns[i].class);
+		pages_translate(insn, (unsigned)i, models_accesses(insns[i].class));
+	}
+	pages_code(insns[0].pc, insns[n - 1].pc);
 }
 
 /* All vCPUs are stopped. The block before is still needed for its outcome; one that was interrupted

@@ -11,6 +11,7 @@
  *	syscall.c  system calls that the engine notices
  *	exec.c     a program that becomes another one
  *	maps.c     what is mapped where
+ *	pages.c    what machines with a hypervisor watch for (pages.h)
  *	models.c   caches, TLBs, predictor (models.h)
  *	label.c    what became of each instruction, on a core that runs ahead
  */
@@ -137,6 +138,12 @@ void fold_step(struct seg_vcpu *, const struct step *);
  */
 void fold_access(struct seg_vcpu *, const struct block *t, unsigned index, uint64_t addr,
 		 uint32_t events);
+/*
+ * fold_activity - @units of @what (enum quipu_activity) happened at @pc: by instruction @index of
+ * block @t, or (NULL) between blocks. The machine hears of it now.
+ */
+void fold_activity(struct seg_vcpu *, const struct block *t, unsigned index, uint64_t pc,
+		   unsigned what, uint64_t units);
 /* fold_publish - bring base up to date between blocks (system calls, ends), so that the machine may
  * look. */
 void fold_publish(struct seg_vcpu *);

@@ -19,6 +19,7 @@
 #include <quipu/bits.h>
 
 #include "models.h"
+#include "pages.h"
 #include "plugin.h"
 #include "plugin_abi.h"
 
@@ -178,7 +179,7 @@ int process_open(const char *seg)
 		engine.quantum =
 			1; /* every block folds, and is labelled when the next one begins */
 	rates_init(&engine.rates, engine.head);
-	if (models_open())
+	if (models_open() || pages_open())
 		return -1;
 	if (block_store_init(&engine.store))
 		return fail("block records", ENOMEM);

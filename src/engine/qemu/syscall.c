@@ -13,6 +13,7 @@
 
 #include <quipu/bits.h>
 
+#include "pages.h"
 #include "plugin.h"
 #include "plugin_abi.h"
 
@@ -122,6 +123,8 @@ static void execing(struct seg_vcpu *v, const struct vcpu *p, const uint64_t a[6
 	char path[4096];
 
 	fold_publish(v);
+	if (maps_read_string(a[0], path, sizeof(path)) > 0 && !access(path, X_OK))
+		pages_gone(v);
 	if (maps_read_string(a[0], path, sizeof(path)) > 0 && !exec_follow(path, a[1], a[2]))
 		fold_ring(v, SEG_BELL_FOREIGN, 1, p->call_pc);
 }
@@ -172,6 +175,8 @@ static void enter(struct seg_vcpu *v, struct vcpu *p, const uint64_t a[6])
 	case CALL_OPEN: note_path(a[0]); break;
 	case CALL_EXECVE: execing(v, p, a); break;
 	case CALL_EXIT:
+		if (!vcpu_index(v)) /* the first thread's end is taken for the process's */
+			pages_gone(v);
 		if (engine.slot >= 0 && engine.head->house)
 			fold_ring(v, SEG_BELL_LEAVING, 0, p->call_pc);
 		else
@@ -224,6 +229,8 @@ static void leave(struct seg_vcpu *v, struct vcpu *p, int64_t ret)
 	case CALL_CLONE: process_calling(NULL); break;
 	default: slept(v, p, ret); break;
 	}
+	if (engine.head->watches && ret != RESULT_RESTART && !p->start)
+		pages_call(v, p, ret);
 }
 
 static void on_syscall_ret(qemu_plugin_id_t id, unsigned vcpu, int64_t nr, int64_t ret)
