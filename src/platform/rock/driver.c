@@ -3,7 +3,7 @@
  * Events on the counters and samplers of a Rock chip, as a driver of a Linux-like guest would have
  * them (Rock sheet section 9; no such driver was ever written). Counters are chip-wide: an event
  * may find its counter taken by another strand, and then waits for its turn. Rings and estimates
- * are in ring.c.
+ * are in ring.c, what an event may ask for in driver_open.c.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -14,377 +14,12 @@
 
 #include "platform/rock/driver_impl.h"
 
-static const struct {
-	unsigned code, width;
-	const char *name;
-} slots[SLOTS] = {
-	[SLOT_CYC] = {RK_PERF_CYC, 39, "CYC"},	  [SLOT_INSTR] = {RK_PERF_INSTR, 39, "INSTR"},
-	[SLOT_L2] = {RK_PERF_L2, 48, "L2"},	  [SLOT_MMU] = {RK_PERF_MMU, 48, "MMU"},
-	[SLOT_YANK] = {RK_PERF_YANK, 64, "YANK"}, [SLOT_SIBLK] = {RK_PERF_SIBLK, 64, "SIBLK"},
-	[SLOT_LVLK] = {RK_PERF_LVLK, 64, "LVLK"},
-};
-
-unsigned rock_slot_code(enum slot s)
-{
-	return slots[s].code;
-}
-
-unsigned rock_slot_width(enum slot s)
-{
-	return slots[s].width;
-}
-
 uint64_t rock_call(struct rock_driver *d, unsigned cpu, uint64_t function, uint64_t a0, uint64_t a1,
 		   uint64_t a2, uint64_t a3, uint64_t *ret1)
 {
 	const uint64_t args[4] = {a0, a1, a2, a3};
 
 	return quipu_rock_hcall(d->env.rock, d->env.strand[cpu], function, args, ret1);
-}
-
-/* ---- what an event asks for ---- */
-
-/*
- * hw.config: the slot; config_base: type and source; event_base: driver code of a synthetic event
- * (bit 31), else txn.
- */
-#define SYN_BIT bits_one(31)
-
-bool rock_is_synthetic(const struct quipu_event *e)
-{
-	return quipu_event_hw((struct quipu_event *)e)->event_base & SYN_BIT;
-}
-
-static bool is_sampler_pmu(const struct quipu_event *e)
-{
-	return pmu_of(e)->kind == PMU_IS || pmu_of(e)->kind == PMU_L2S;
-}
-
-static enum slot slot_of(const struct quipu_event *e)
-{
-	return (enum slot)quipu_event_hw((struct quipu_event *)e)->config;
-}
-
-static int invalid(struct rock_driver *d, const char *fmt, ...)
-	__attribute__((format(printf, 2, 3)));
-static int invalid(struct rock_driver *d, const char *fmt, ...)
-{
-	char text[200];
-	va_list ap;
-
-	va_start(ap, fmt);
-	vsnprintf(text, sizeof(text), fmt, ap);
-	va_end(ap);
-	quipu_core_reason(d->env.core, "%s", text);
-	return -EINVAL;
-}
-
-/* An event in the driver's own terms. */
-struct want {
-	enum slot slot;
-	unsigned txn, source;
-	bool syn;
-	unsigned group, sel;
-};
-
-static int find_slot(struct rock_driver *d, uint64_t code, enum slot *slot)
-{
-	for (unsigned s = 0; s < SLOTS; s++)
-		if (slots[s].code == code) {
-			*slot = (enum slot)s;
-			return 0;
-		}
-	return invalid(
-		d,
-		"type 0x%" PRIx64
-		" is none of 0x100 (CYC), 0x200 (INSTR), 0x400 (L2), 0x800 (MMU), 0x2000 (YANK), "
-		"0x4000 (SIBLK), 0x8000 (LVLK)",
-		code);
-}
-
-static int check_synthetic(struct rock_driver *d, const struct want *w, const struct quipu_attr *a)
-{
-	static const unsigned groups[SLOTS] = {[SLOT_INSTR] = 3, [SLOT_L2] = 4};
-	uint64_t freq = bits_get(a->config2, 15, 0);
-	SYN_LIMITS(w->slot, min, max);
-
-	if (!w->syn)
-		return a->config1 || a->config2 ? invalid(d, "group, sel, sfreq, nohws and tl "
-							     "belong to synthetic events (syn=1)")
-						: 0;
-	if (w->group >= groups[w->slot])
-		return invalid(d, "%s has no synthetic events of group %u", slots[w->slot].name,
-			       w->group);
-	if (w->txn)
-		return invalid(d, "a synthetic event counts every transaction: txn must be 0");
-	if (freq && (freq < min || freq > max))
-		return invalid(d, "sfreq %" PRIu64 " is outside %" PRIu64 " to %" PRIu64, freq, min,
-			       max);
-	if (w->slot != SLOT_INSTR && bits_get(a->config2, 18, 16))
-		return invalid(d, "nohws and tl are for synthetic events of INSTR");
-	return 0;
-}
-
-static int decode_terms(struct rock_driver *d, enum pmu_kind kind, const struct quipu_attr *a,
-			struct want *w)
-{
-	uint64_t known = kind == PMU_CHIP ? UINT64_C(0xf007fffff) : UINT64_C(0x7fffff);
-	int err = find_slot(d, bits_get(a->config, 15, 0), &w->slot);
-
-	if (err)
-		return err;
-	if (a->config & ~known || a->config1 & ~UINT64_C(0x80ffffff) ||
-	    a->config2 & ~UINT64_C(0x7ffff))
-		return invalid(d, "bits that no term of this PMU names");
-	w->txn = (unsigned)bits_get(a->config, 22, 16);
-	w->syn = a->config1 & SYN_BIT;
-	w->group = (unsigned)bits_get(a->config1, 23, 12);
-	w->sel = (unsigned)bits_get(a->config1, 11, 0);
-	w->source = kind == PMU_CHIP ? (unsigned)bits_get(a->config, 35, 32) : RK_PERF_SRC_STRAND;
-	if (!w->source)
-		w->source = RK_PERF_SRC_STRANDS;
-	if (w->source >= RK_PERF_SRC_SIU && w->slot != SLOT_L2)
-		return invalid(d, "the SIU and the MMU are sources of L2 transactions only");
-	err = check_synthetic(d, w, a);
-	if (err || w->syn)
-		return err;
-	if ((w->slot == SLOT_L2 || w->slot == SLOT_MMU) != (w->txn != 0))
-		return invalid(d, w->txn ? "txn filters L2 and MMU events only"
-					 : "L2 and MMU events need txn");
-	return 0;
-}
-
-static int decode_generic(struct rock_driver *d, const struct quipu_attr *a, struct want *w)
-{
-	const struct rock_name *n = a->type == PERF_TYPE_HARDWARE ? rock_name_hardware(a->config)
-								  : rock_name_cache(a->config);
-
-	if (!n) {
-		quipu_core_reason(d->env.core, "Rock has no event for this generic one; see `quipu "
-					       "list` for those it has");
-		return -ENOENT;
-	}
-	*w = (struct want){.txn = n->txn,
-			   .source = RK_PERF_SRC_STRAND,
-			   .syn = n->syn,
-			   .group = n->group,
-			   .sel = n->sel};
-	return find_slot(d, n->code, &w->slot);
-}
-
-/* ---- can it be counted ---- */
-
-static uint64_t privilege_bits(uint64_t flags)
-{
-	return (flags & QUIPU_ATTR_EXCLUDE_USER ? 0u : QUIPU_ROCK_USER) |
-	       (flags & QUIPU_ATTR_EXCLUDE_KERNEL ? 0u : QUIPU_ROCK_PRIV) |
-	       (flags & QUIPU_ATTR_EXCLUDE_HV ? 0u : QUIPU_ROCK_HPRIV);
-}
-
-/* Low bits of the START configuration. */
-static uint64_t filter_of(const struct want *w, uint64_t flags)
-{
-	if (w->slot == SLOT_CYC || w->slot == SLOT_INSTR)
-		return privilege_bits(flags);
-	return w->syn ? 0x7f : w->txn;
-}
-
-static struct want want_of(const struct quipu_event *e)
-{
-	const struct quipu_hw_event *hw = quipu_event_hw((struct quipu_event *)e);
-
-	return (struct want){
-		.slot = slot_of(e),
-		.syn = rock_is_synthetic(e),
-		.txn = rock_is_synthetic(e) ? 0 : (unsigned)hw->event_base,
-		.source = (unsigned)(hw->config_base & 0xf),
-	};
-}
-
-/* A counter or a sampler: can it, and does the engine carry what it needs? */
-static int check_half(struct rock_driver *d, const struct want *w, uint64_t filter, bool sampled)
-{
-	char buf[160];
-	const char *text = NULL;
-
-	if (!d->env.can(d->env.arg, slots[w->slot].code, w->source, filter, sampled, &text, buf,
-			sizeof(buf))) {
-		quipu_core_reason(d->env.core, "%s", text);
-		return -ENOENT;
-	}
-	if (d->env.want(d->env.arg, slots[w->slot].code, w->source, filter, sampled)) {
-		quipu_core_reason(d->env.core, "too many different events in one session: the "
-					       "engine has no counter left for this one");
-		return -EOPNOTSUPP;
-	}
-	if (text)
-		quipu_core_reason(d->env.core, "%s", text);
-	return 0;
-}
-
-/* A sampler that admits no user activity samples nothing, as a counter counts nothing: no refusal.
- */
-static int check_sampler(struct rock_driver *d, const struct quipu_event *e, const struct want *w)
-{
-	if (w->slot == SLOT_INSTR && (quipu_event_attr(e)->flags & QUIPU_ATTR_EXCLUDE_USER))
-		return 0;
-	return check_half(d, w, rock_ring_filter(e), true);
-}
-
-static int check_excludes(struct rock_driver *d, const struct want *w, enum pmu_kind kind,
-			  const struct quipu_attr *a)
-{
-	if (kind == PMU_CHIP || w->slot == SLOT_CYC || w->slot == SLOT_INSTR)
-		return 0; /* the core refuses those of rock_chip */
-	if (a->flags & QUIPU_ATTR_EXCLUDE_USER)
-		return invalid(
-			d, "%s has no privilege filter: it cannot leave user activity out; drop :k",
-			slots[w->slot].name);
-	return 0;
-}
-
-/* One event a slot, so that two of a group on one never run together. */
-static int check_group(struct rock_driver *d, struct quipu_event *e)
-{
-	struct quipu_event *leader = quipu_event_leader(e), *m;
-
-	for (unsigned i = 0; (m = quipu_event_member(leader, i)); i++) {
-		void *other = quipu_event_pmu(m) ? quipu_event_pmu(m)->driver : NULL;
-
-		if (m == e || quipu_event_pmu(m)->event_init != quipu_event_pmu(e)->event_init ||
-		    !other)
-			continue;
-		if (slot_of(m) == slot_of(e) && is_sampler_pmu(m) == is_sampler_pmu(e))
-			return invalid(
-				d, "two events of the group need the %s counter: a chip has one",
-				slots[slot_of(e)].name);
-	}
-	return 0;
-}
-
-static void begin(struct quipu_event *e, const struct want *w)
-{
-	struct quipu_hw_event *hw = quipu_event_hw(e);
-
-	hw->config = w->slot;
-	hw->config_base = slots[w->slot].code | w->source;
-	hw->event_base = w->syn ? SYN_BIT | w->group << 12 | w->sel : w->txn;
-	hw->idx = -1;
-	hw->reload.max_left = bits_mask(slots[w->slot].width > 62 ? 62 : slots[w->slot].width);
-	hw->prev_count = 0;
-}
-
-static int init_counter(struct rock_driver *d, struct quipu_event *e, enum pmu_kind kind)
-{
-	const struct quipu_attr *a = quipu_event_attr(e);
-	bool generic = a->type == PERF_TYPE_HARDWARE || a->type == PERF_TYPE_HW_CACHE;
-	struct want w = {0};
-	int err = generic ? decode_generic(d, a, &w) : decode_terms(d, kind, a, &w);
-
-	if (err)
-		return err;
-	if (a->sample_period && (w.syn || kind == PMU_CHIP))
-		return invalid(
-			d, "%s; count it, or sample with rock_is or rock_l2s",
-			w.syn ? "an estimate never overflows"
-			      : "rock_chip counts for many tasks at once and does not sample");
-	if (a->sample_type & PERF_SAMPLE_BRANCH_STACK) {
-		quipu_core_reason(
-			d->env.core,
-			"Rock records no branch stacks; use call graphs (-g) instead of -b");
-		return -EOPNOTSUPP;
-	}
-	begin(e, &w);
-	err = check_excludes(d, &w, kind, a);
-	if (!err)
-		err = check_half(d, &w, filter_of(&w, a->flags | QUIPU_ATTR_EXCLUDE_KERNEL), false);
-	if (!err && w.syn)
-		err = check_sampler(d, e, &w);
-	if (err)
-		return err;
-	if ((w.slot == SLOT_CYC || w.slot == SLOT_INSTR) && (a->flags & QUIPU_ATTR_EXCLUDE_USER))
-		quipu_core_reason(d->env.core, "counts 0: a program under a user-mode engine has "
-					       "no privileged activity; drop :k");
-	return check_group(d, e);
-}
-
-static int check_frequency(struct rock_driver *d, enum slot slot, const struct quipu_attr *a,
-			   uint64_t period)
-{
-	SYN_LIMITS(slot, min, max);
-
-	if ((a->flags & QUIPU_ATTR_FREQ) || !period || period < min || period > max)
-		return invalid(d,
-			       "the %s sampler takes one of every %" PRIu64 " to %" PRIu64
-			       " candidates: record with -c in that range",
-			       slots[slot].name, min, max);
-	return 0;
-}
-
-static int init_sampler(struct rock_driver *d, struct quipu_event *e, enum pmu_kind kind)
-{
-	const struct quipu_attr *a = quipu_event_attr(e);
-	struct want w = {.slot = kind == PMU_IS ? SLOT_INSTR : SLOT_L2,
-			 .source = RK_PERF_SRC_STRAND};
-	int err = check_frequency(d, w.slot, a, a->sample_period);
-
-	if (err)
-		return err;
-	if (kind == PMU_L2S && (a->flags & QUIPU_ATTR_EXCLUDE_USER))
-		return invalid(d, "the L2 sampler has no privilege filter: it cannot leave user "
-				  "activity out; drop :k");
-	begin(e, &w);
-	err = check_sampler(d, e, &w);
-	return err ? err : check_group(d, e);
-}
-
-static unsigned chip_of(const struct rock_driver *d, unsigned cpu)
-{
-	return d->env.strand[cpu] / QUIPU_ROCK_CHIP_STRANDS;
-}
-
-/* Any CPU of a chip names it; one of them counts. */
-static int choose_chip(struct rock_driver *d, struct quipu_event *e)
-{
-	int cpu = quipu_event_cpu(e);
-
-	if (cpu < 0)
-		return invalid(
-			d,
-			"rock_chip counts for a whole chip, not for a task; count on CPU %s (-a)",
-			d->cpumask);
-	if (d->mask_cpu[chip_of(d, (unsigned)cpu)] < 0)
-		return invalid(d,
-			       "chip %u is shared with another guest: it cannot be counted as a "
-			       "whole; use rock, a strand at a time",
-			       chip_of(d, (unsigned)cpu));
-	quipu_event_set_cpu(e, d->mask_cpu[chip_of(d, (unsigned)cpu)]);
-	return 0;
-}
-
-static int rock_event_init(struct quipu_pmu *pmu, struct quipu_event *e)
-{
-	struct rock_pmu *p = pmu->driver;
-	const struct quipu_attr *a = quipu_event_attr(e);
-	bool generic = a->type == PERF_TYPE_HARDWARE || a->type == PERF_TYPE_HW_CACHE;
-
-	if ((int)a->type != pmu->type && !(generic && p->kind == PMU_ROCK))
-		return -ENOENT;
-	if (p->kind == PMU_CHIP) {
-		int err = choose_chip(p->driver, e);
-
-		if (err)
-			return err;
-	}
-	return p->kind == PMU_ROCK || p->kind == PMU_CHIP ? init_counter(p->driver, e, p->kind)
-							  : init_sampler(p->driver, e, p->kind);
-}
-
-static int rock_check_period(struct quipu_event *e, uint64_t period)
-{
-	if (!is_sampler_pmu(e))
-		return 0;
-	return check_frequency(pmu_of(e)->driver, slot_of(e), quipu_event_attr(e), period);
 }
 
 /* ---- on the counters ---- */
@@ -405,7 +40,7 @@ static int refused(struct rock_driver *d, const struct quipu_event *e, uint64_t 
 		{QUIPU_ROCK_EBADTRAP, -ENODEV, "the hypervisor no longer offers RKPERF"},
 	};
 	unsigned strand = d->env.strand[cpu_of(e)];
-	int owner = d->env.owner(d->env.arg, strand, slots[slot_of(e)].code);
+	int owner = d->env.owner(d->env.arg, strand, rock_slot_code(slot_of(e)));
 
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
 		if (rows[i].status != status)
@@ -413,10 +48,10 @@ static int refused(struct rock_driver *d, const struct quipu_event *e, uint64_t 
 		if (owner >= 0 && owner != (int)strand)
 			quipu_core_reason(d->env.core,
 					  "the %s counter is owned by strand %d (%s): %s",
-					  slots[slot_of(e)].name, owner,
+					  rock_slot_name(slot_of(e)), owner,
 					  quipu_rock_status_name(status), rows[i].why);
 		else
-			quipu_core_reason(d->env.core, "%s: %s (%s)", slots[slot_of(e)].name,
+			quipu_core_reason(d->env.core, "%s: %s (%s)", rock_slot_name(slot_of(e)),
 					  rows[i].why, quipu_rock_status_name(status));
 		return rows[i].err;
 	}
@@ -435,17 +70,17 @@ static uint64_t call1(struct rock_driver *d, const struct quipu_event *e, uint64
 
 static uint64_t start_config(const struct quipu_event *e)
 {
-	struct want w = want_of(e);
+	struct rock_want w = rock_want_of(e);
 	uint64_t flags = quipu_event_attr(e)->flags;
 
-	return QUIPU_ROCK_TOE | filter_of(&w, pmu_of(e)->kind == PMU_CHIP ? 0 : flags);
+	return QUIPU_ROCK_TOE | rock_filter(&w, pmu_of(e)->kind == PMU_CHIP ? 0 : flags);
 }
 
 /* Overflows @o and the value, as one difference. */
 static void fold(struct rock_driver *d, struct quipu_event *e, uint64_t o)
 {
 	struct quipu_hw_event *hw = quipu_event_hw(e);
-	unsigned width = slots[slot_of(e)].width;
+	unsigned width = rock_slot_width(slot_of(e));
 	uint64_t v = call1(d, e, RK_PERF_COUNT_GET, 0), more, delta;
 
 	while ((more = call1(d, e, RK_PERF_COUNT_OVERFLOW, 0))) {
@@ -470,7 +105,8 @@ static void estimate(struct rock_driver *d, struct quipu_event *e, bool restart)
 	rock_ring_drain(d, e, &hits, &samples);
 	call1(d, e, RK_PERF_COUNT_STOP, 0);
 	o = call1(d, e, RK_PERF_COUNT_OVERFLOW, 0);
-	total = hw->prev_count + call1(d, e, RK_PERF_COUNT_GET, 0) + (o << slots[slot_of(e)].width);
+	total = hw->prev_count + call1(d, e, RK_PERF_COUNT_GET, 0) +
+		(o << rock_slot_width(slot_of(e)));
 	call1(d, e, RK_PERF_COUNT_SET, 0);
 	if (restart)
 		call1(d, e, RK_PERF_COUNT_START, start_config(e));
@@ -505,7 +141,7 @@ static bool set_period(struct quipu_event *e)
 	if (!quipu_event_attr(e)->sample_period)
 		return false; /* goes on where it was */
 	used = quipu_reload_set_period(&hw->reload);
-	hw->prev_count = -hw->reload.programmed & bits_mask(slots[slot_of(e)].width);
+	hw->prev_count = -hw->reload.programmed & bits_mask(rock_slot_width(slot_of(e)));
 	return used;
 }
 
@@ -579,7 +215,8 @@ static int rock_add(struct quipu_event *e, int flags)
 
 	if ((counter && c->counter[s]) || (sampler && c->sampler[s])) {
 		quipu_core_reason(d->env.core, "the %s %s is taken by another event of this CPU",
-				  slots[s].name, counter && c->counter[s] ? "counter" : "sampler");
+				  rock_slot_name(s),
+				  counter && c->counter[s] ? "counter" : "sampler");
 		return -EAGAIN;
 	}
 	status = take(d, e);
@@ -595,7 +232,7 @@ static int rock_add(struct quipu_event *e, int flags)
 	 * ended.
 	 */
 	if (!rock_is_synthetic(e) && !quipu_event_attr(e)->sample_period)
-		hw->prev_count &= bits_mask(slots[s].width);
+		hw->prev_count &= bits_mask(rock_slot_width(s));
 	hw->state = QUIPU_HES_UPTODATE | QUIPU_HES_STOPPED;
 	if (flags & QUIPU_EF_START)
 		rock_start(e, QUIPU_EF_RELOAD);
@@ -626,14 +263,15 @@ static void rock_del(struct quipu_event *e, int flags)
 static quipu_signal rock_signal(const struct quipu_event *e, bool *filtered)
 {
 	struct rock_driver *d = pmu_of(e)->driver;
-	struct want w = want_of(e);
+	struct rock_want w = rock_want_of(e);
 
 	*filtered = false;
 	if (pmu_of(e)->kind != PMU_ROCK || w.syn)
 		return QUIPU_SIGNAL_NONE;
 	*filtered = quipu_event_attr(e)->flags & QUIPU_ATTR_EXCLUDE_USER;
-	return d->env.signal(d->env.arg, slots[w.slot].code, w.source,
-			     filter_of(&w, quipu_event_attr(e)->flags & ~QUIPU_ATTR_EXCLUDE_USER));
+	return d->env.signal(d->env.arg, rock_slot_code(w.slot), w.source,
+			     rock_filter(&w,
+					 quipu_event_attr(e)->flags & ~QUIPU_ATTR_EXCLUDE_USER));
 }
 
 /* Instructions are counted one by one, also those of many strands. */
@@ -651,12 +289,12 @@ static enum quipu_exactness rock_exactness(const struct quipu_event *e)
 static int rock_slot(struct quipu_event *e)
 {
 	struct rock_driver *d = pmu_of(e)->driver;
-	struct want w = want_of(e);
+	struct rock_want w = rock_want_of(e);
 
 	if (pmu_of(e)->kind != PMU_ROCK || w.syn || !quipu_event_attr(e)->sample_period)
 		return -1;
-	return d->env.slot(d->env.arg, slots[w.slot].code, w.source,
-			   filter_of(&w, quipu_event_attr(e)->flags));
+	return d->env.slot(d->env.arg, rock_slot_code(w.slot), w.source,
+			   rock_filter(&w, quipu_event_attr(e)->flags));
 }
 
 /* ---- the interrupt ---- */
@@ -822,11 +460,11 @@ static bool add_name(struct rock_driver *d, struct quipu_pmu_event *out, const s
 {
 	char terms[80], buf[160];
 	const char *why = NULL;
-	struct want w = {.txn = n->txn, .source = source, .syn = n->syn};
+	struct rock_want w = {.txn = n->txn, .source = source, .syn = n->syn};
 	uint64_t filter;
 	bool can;
 
-	find_slot(d, n->code, &w.slot);
+	rock_find_slot(d, n->code, &w.slot);
 	if (n->syn)
 		snprintf(terms, sizeof(terms), "type=0x%04x,syn=1,group=%u,sel=0x%03x", n->code,
 			 n->group, n->sel);
@@ -834,7 +472,7 @@ static bool add_name(struct rock_driver *d, struct quipu_pmu_event *out, const s
 		snprintf(terms, sizeof(terms), "type=0x%04x,txn=0x%02x", n->code, n->txn);
 	else
 		snprintf(terms, sizeof(terms), "type=0x%04x", n->code);
-	filter = filter_of(&w, QUIPU_ATTR_EXCLUDE_KERNEL);
+	filter = rock_filter(&w, QUIPU_ATTR_EXCLUDE_KERNEL);
 	can = d->env.can(d->env.arg, n->code, source, filter, false, &why, buf, sizeof(buf)) &&
 	      (!n->syn || d->env.can(d->env.arg, n->code, source,
 				     w.slot == SLOT_L2 ? ROCK_L2_ANY : ROCK_IS_USER, true, &why,

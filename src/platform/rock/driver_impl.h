@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Between driver.c (events on counters) and ring.c (what comes out of sampler rings). */
+/*
+ * Between driver_open.c (what an event asks for), driver.c (events on counters) and ring.c (what
+ * comes out of sampler rings).
+ */
 #ifndef QUIPU_PLATFORM_ROCK_DRIVER_IMPL_H
 #define QUIPU_PLATFORM_ROCK_DRIVER_IMPL_H
 
@@ -44,12 +47,53 @@ static inline unsigned cpu_of(const struct quipu_event *e)
 	return (unsigned)quipu_event_cpu_now(e);
 }
 
+/*
+ * Of quipu_hw_event: config is the slot; config_base type and source; event_base the driver code of
+ * a synthetic event (bit 31), else txn.
+ */
+#define SYN_BIT bits_one(31)
+
+static inline enum slot slot_of(const struct quipu_event *e)
+{
+	return (enum slot)quipu_event_hw((struct quipu_event *)e)->config;
+}
+
+static inline bool rock_is_synthetic(const struct quipu_event *e)
+{
+	return quipu_event_hw((struct quipu_event *)e)->event_base & SYN_BIT;
+}
+
+static inline bool is_sampler_pmu(const struct quipu_event *e)
+{
+	return pmu_of(e)->kind == PMU_IS || pmu_of(e)->kind == PMU_L2S;
+}
+
+static inline unsigned chip_of(const struct rock_driver *d, unsigned cpu)
+{
+	return d->env.strand[cpu] / QUIPU_ROCK_CHIP_STRANDS;
+}
+
+/* driver_open.c: an event in the driver's own terms */
+struct rock_want {
+	enum slot slot;
+	unsigned txn, source;
+	bool syn;
+	unsigned group, sel;
+};
+int rock_event_init(struct quipu_pmu *, struct quipu_event *);
+int rock_check_period(struct quipu_event *, uint64_t period);
+/* The slot of a type's code; -EINVAL, with the reason. */
+int rock_find_slot(struct rock_driver *, uint64_t code, enum slot *);
+struct rock_want rock_want_of(const struct quipu_event *);
+/* Low bits of the START configuration. */
+uint64_t rock_filter(const struct rock_want *, uint64_t flags);
+unsigned rock_slot_code(enum slot);
+unsigned rock_slot_width(enum slot);
+const char *rock_slot_name(enum slot);
+
 /* driver.c */
 uint64_t rock_call(struct rock_driver *, unsigned cpu, uint64_t function, uint64_t a0, uint64_t a1,
 		   uint64_t a2, uint64_t a3, uint64_t *ret1);
-unsigned rock_slot_code(enum slot);
-unsigned rock_slot_width(enum slot);
-bool rock_is_synthetic(const struct quipu_event *);
 
 /* ring.c: events that use a sampler */
 #define SYN_LIMITS(slot, min, max)                                                                 \

@@ -33,11 +33,6 @@ static const struct {
 	[PMU_L2S] = {[SLOT_L2] = {1, 2, {QUIPU_ROCK_L2_TXN_INFO, QUIPU_ROCK_L2_EA}}},
 };
 
-static enum slot slot_of(const struct quipu_event *e)
-{
-	return (enum slot)quipu_event_hw((struct quipu_event *)e)->config;
-}
-
 static unsigned words_of(const struct rock_driver *d, const struct quipu_event *e)
 {
 	enum pmu_kind kind = pmu_of(e)->kind;
