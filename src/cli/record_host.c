@@ -156,6 +156,9 @@ static void complete(struct host_recording *r, size_t i)
 		a->sample_regs_user = USER_REGISTERS;
 		a->sample_stack_user = (uint32_t)o->stack_bytes;
 		a->flags |= QUIPU_ATTR_EXCLUDE_CALLCHAIN_USER;
+		/* perf looks up the unwinding tables in what is mapped, and they are no code. */
+		if (i == 0)
+			a->flags |= QUIPU_ATTR_MMAP_DATA;
 	}
 	/* Samples of several events, or of tasks that a ring mixes, name their event. */
 	if (r->list.n > 1 || r->targets > 1)
