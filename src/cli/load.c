@@ -25,6 +25,7 @@
 #include "cli/cli.h"
 #include "config.h"
 #include "engine/session.h"
+#include "platform/imc/catalog.h"
 
 #define TREE_MAGIC 0xd00dfeedu
 #define MAX_DIRS   24
@@ -307,6 +308,34 @@ char *cli_machine_file(const char *name_or_file)
 	return NULL;
 }
 
+/*
+ * A published catalog of POWER's in-memory counters is no machine, but firmware makes one of it: it
+ * is put in the place of the catalog of the machine that has the current one.
+ */
+static int wrap_catalog(struct bytes *b, const char *file, struct quipu_notes *notes)
+{
+	static const char base[] = "power9-catalog";
+	struct bytes machine = {0};
+	char *path = cli_machine_file(base);
+	size_t len;
+	void *made;
+	int rc = path ? load_file(path, &machine) : -1;
+
+	if (!rc && imc_catalog_machine(b->data, b->len, machine.data, machine.len, &made, &len)) {
+		cli_error("%s: this catalog of in-memory counters cannot be read", file);
+		rc = -1;
+	}
+	if (!rc) {
+		free(b->data);
+		*b = (struct bytes){made, len};
+		quipu_note(notes, QUIPU_NOTE_UNDERSTOOD, "/",
+			   "a catalog of in-memory counters, on the CPUs of %s", base);
+	}
+	free(machine.data);
+	free(path);
+	return rc;
+}
+
 struct quipu_machine *cli_machine_read(const char *file, const char *name,
 				       struct quipu_notes *notes)
 {
@@ -318,7 +347,8 @@ struct quipu_machine *cli_machine_read(const char *file, const char *name,
 		name_of(file, base, sizeof(base));
 		name = base;
 	}
-	if (load_file(file, &b)) {
+	if (load_file(file, &b) ||
+	    (imc_catalog_is(b.data, b.len) && wrap_catalog(&b, file, notes))) {
 		free(b.data);
 		return NULL;
 	}

@@ -424,6 +424,61 @@ static void read_machine(struct reader *r)
 	t->document_names = names && !strcmp(names, "document");
 }
 
+struct cell {
+	uint32_t config;
+	unsigned unit, event;
+};
+
+static int compare_cell(const void *a, const void *b)
+{
+	const struct cell *x = a, *y = b;
+
+	if (x->config != y->config)
+		return x->config < y->config ? -1 : 1;
+	return (x->unit > y->unit) - (x->unit < y->unit);
+}
+
+static size_t nest_cells(const struct imc_tree *t, struct cell *out)
+{
+	size_t n = 0;
+
+	for (unsigned i = 0; i < t->nunits; i++)
+		for (unsigned k = 0; t->units[i].type == IMC_NEST && k < t->units[i].nevents; k++) {
+			if (out)
+				out[n] = (struct cell){t->units[i].events[k].config, i, k};
+			n++;
+		}
+	return n;
+}
+
+/* Units of a chip share one region: an event on another unit's cell reads what is not its own. */
+static void check_shared(struct reader *r)
+{
+	const struct imc_tree *t = r->tree;
+	size_t n = nest_cells(t, NULL);
+	struct cell *cells = calloc(n ? n : 1, sizeof(*cells));
+	bool said[IMC_MAX_UNITS] = {false};
+
+	if (!cells) {
+		r->err = -ENOMEM;
+		return;
+	}
+	nest_cells(t, cells);
+	qsort(cells, n, sizeof(*cells), compare_cell);
+	for (size_t i = 1; i < n; i++) {
+		const struct cell *one = &cells[i - 1], *two = &cells[i];
+		const struct imc_unit *a = &t->units[one->unit], *b = &t->units[two->unit];
+
+		if (one->config != two->config || one->unit == two->unit || said[two->unit])
+			continue;
+		said[two->unit] = true;
+		SAY(r, WRONG, b->path,
+		    "wrong offsets: %s lies at 0x%" PRIx32 ", the cell of %s of %s",
+		    b->events[two->event].name, two->config, a->events[one->event].name, a->node);
+	}
+	free(cells);
+}
+
 int imc_tree_read(const struct quipu_machine *m, bool firmware, struct quipu_notes *notes,
 		  struct imc_tree *t)
 {
@@ -459,6 +514,8 @@ int imc_tree_read(const struct quipu_machine *m, bool firmware, struct quipu_not
 		t->nunits++;
 		read_events(&r, u, node);
 	}
+	if (!r.err)
+		check_shared(&r);
 	if (!t->region_size) {
 		t->region_offset = 0x180000;
 		t->region_size = 0x40000;
