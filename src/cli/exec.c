@@ -26,7 +26,7 @@ extern char **environ;
 
 struct options {
 	struct run_options run;
-	bool no_ns;
+	bool no_ns, host_events, engine;
 	char **argv; /* the client */
 };
 
@@ -45,15 +45,21 @@ static const char usage[] =
 	"\n"
 	"  -m, --machine M    a machine of `quipu machine list`, or a .dts/.dtb file (default: riscv)\n"
 	"      --paranoid N   perf_event_paranoid of the machine (default -1: the machine is its user's own)\n"
+	"      --engine       COMMAND itself runs under the engine too (it must be of the machine's instruction set): a\n"
+	"                     program that measures itself is counted exactly\n"
 	"      --no-ns        no mount namespace: the tree is below SYSFS_PATH, which perf follows\n"
+	"      --host-events  tracepoints, breakpoints and the host's other PMUs go to the host's kernel; the machine's PMUs\n"
+	"                     have type numbers from 1024\n"
 	"  -L, --sysroot DIR  where the dynamic loader and libraries of the machine's programs are\n"
 	"      --trace[=FILE], -v\n";
 
-enum { OPT_NO_NS = OPT_OWN };
+enum { OPT_NO_NS = OPT_OWN, OPT_HOST_EVENTS, OPT_ENGINE };
 
 static const struct option words[] = {
 	OPTIONS_RUN_WORDS,
 	{"no-ns", no_argument, NULL, OPT_NO_NS},
+	{"host-events", no_argument, NULL, OPT_HOST_EVENTS},
+	{"engine", no_argument, NULL, OPT_ENGINE},
 	{0},
 };
 
@@ -61,10 +67,12 @@ static int parse_option(void *options, int c)
 {
 	struct options *o = options;
 
-	if (c != OPT_NO_NS)
-		return OPTIONS_NOT_MINE;
-	o->no_ns = true;
-	return 0;
+	switch (c) {
+	case OPT_NO_NS: o->no_ns = true; return 0;
+	case OPT_ENGINE: o->engine = true; return 0;
+	case OPT_HOST_EVENTS: o->host_events = true; return 0;
+	}
+	return OPTIONS_NOT_MINE;
 }
 
 /* 0: go on; -1: help was shown; else the exit status. */
@@ -88,17 +96,10 @@ static int parse_options(struct options *o, int argc, char **argv)
 /* Ours, and what perf sets before it starts a program: a program must not see what it was started
  * with. */
 static const char *const taken_back[] = {
-	"LD_PRELOAD",
-	GATE_ENV,
-	GATE_CPUS,
-	"SYSFS_PATH",
-	"PROC_PATH",
-	"LIBPFM_FORCE_PMU",
-	"PREFIX",
-	"PERF_BUILDID_DIR",
-	"DEBUGINFOD_URLS",
-	"PATH",
-	NULL,
+	"LD_PRELOAD",	    GATE_ENV,	  GATE_CPUS,
+	GATE_HOST,	    "SYSFS_PATH", "PROC_PATH",
+	"LIBPFM_FORCE_PMU", "PREFIX",	  "PERF_BUILDID_DIR",
+	"DEBUGINFOD_URLS",  "PATH",	  NULL,
 };
 
 static char *preload_path(void)
@@ -130,7 +131,8 @@ static void free_environment(char **copy)
  * this one. */
 static const char *const libpfm_pmu[QUIPU_ISAS] = {[QUIPU_ISA_X86_64] = "skl"};
 
-static int set_environment(const char *preload, const char *sysfs, const struct quipu_machine *m)
+static int set_environment(const struct options *o, const char *preload, const char *sysfs,
+			   const struct quipu_machine *m)
 {
 	const char *pfm = libpfm_pmu[m->isa];
 	const char *others = getenv("LD_PRELOAD");
@@ -142,8 +144,10 @@ static int set_environment(const char *preload, const char *sysfs, const struct 
 	if (asprintf(&list, "%s%s%s", preload, others && *others ? ":" : "", others ? others : "") <
 	    0)
 		return -1;
-	rc = setenv("LD_PRELOAD", list, 1) || setenv(GATE_ENV, pid, 1) ||
-	     setenv(GATE_CPUS, cpus, 1) || (sysfs && setenv("SYSFS_PATH", sysfs, 1)) ||
+	rc = (o->engine ? setenv(GATE_ENGINE, "1", 1) : setenv("LD_PRELOAD", list, 1)) ||
+	     setenv(GATE_ENV, pid, 1) || setenv(GATE_CPUS, cpus, 1) ||
+	     (sysfs && setenv("SYSFS_PATH", sysfs, 1)) ||
+	     (o->host_events && setenv(GATE_HOST, "1", 1)) ||
 	     (pfm && setenv("LIBPFM_FORCE_PMU", pfm, 0));
 	free(list);
 	return rc;
@@ -151,20 +155,61 @@ static int set_environment(const char *preload, const char *sysfs, const struct 
 
 /* ---- the client ---- */
 
-static pid_t start_client(const struct options *o, const char *preload, const char *sysfs,
-			  const struct quipu_machine *m)
+/*
+ * The words that run the client under the engine: the preload library is loaded by the guest's
+ * loader, not by QEMU's. NULL after an error line.
+ */
+static char **engine_words(const struct options *o, struct session *session, const char *preload)
 {
-	pid_t pid = fork();
-	sigset_t none;
+	struct session_error err = {{0}};
+	char *path = cli_find_program(o->argv[0]), **ran = NULL, **all, *env = NULL;
+	size_t n, rest = 0, i = 0, at = 0;
+	int rc = path ? session_command(session, path, o->argv[0], true, &ran, &n, &err) : -ENOENT;
 
+	if (rc) {
+		cli_error("%s: %s; --engine runs a program of the machine's instruction set",
+			  o->argv[0], *err.text ? err.text : strerror(-rc));
+		goto out;
+	}
+	while (o->argv[rest])
+		rest++;
+	all = calloc(n + rest + 3, sizeof(*all));
+	if (!all || asprintf(&env, "LD_PRELOAD=%s", preload) < 0) {
+		cli_error("out of memory");
+		free(all);
+		goto out;
+	}
+	while (i < n && strcmp(ran[i], "-0"))
+		all[at++] = ran[i++];
+	all[at++] = (char *)"-E";
+	all[at++] = env;
+	while (i < n)
+		all[at++] = ran[i++];
+	memcpy(all + at, o->argv + 1, (rest - 1) * sizeof(*all));
+	return all; /* lives as long as the command */
+out:
+	free(path);
+	return NULL;
+}
+
+static pid_t start_client(const struct options *o, struct run *run, const char *preload,
+			  const char *sysfs)
+{
+	char **argv = o->engine ? engine_words(o, run->session, preload) : o->argv;
+	sigset_t none;
+	pid_t pid;
+
+	if (!argv)
+		return 0;
+	pid = fork();
 	if (pid)
 		return pid;
 	sigemptyset(&none);
 	sigprocmask(SIG_SETMASK, &none, NULL);
 	signal(SIGINT, SIG_DFL);
 	signal(SIGTERM, SIG_DFL);
-	if (!set_environment(preload, sysfs, m))
-		execvp(o->argv[0], o->argv);
+	if (!set_environment(o, preload, sysfs, run->machine))
+		execvp(argv[0], argv);
 	cli_error("%s: %s", o->argv[0], strerror(errno));
 	_exit(errno == ENOENT ? 127 : 126);
 }
@@ -190,6 +235,32 @@ struct place {
 	char sysfs[PATH_MAX]; /* SYSFS_PATH without a namespace */
 	char root[PATH_MAX];  /* to be removed */
 };
+
+/*
+ * Tracepoints are named group:event, and perf takes a PMU event's name in front of the colon for
+ * that event: where the host's tracepoints are served, a machine's event of the name of one of
+ * their groups is left out. It is still there by its code.
+ */
+static void leave_out_groups(struct quipu_tree *t)
+{
+	size_t kept = 0;
+
+	for (size_t i = 0; i < t->n; i++) {
+		struct quipu_tree_file *f = &t->files[i];
+		const char *name = strstr(f->path, "/events/");
+		char group[PATH_MAX];
+
+		snprintf(group, sizeof(group), "/sys/kernel/tracing/events/%s",
+			 name ? name + strlen("/events/") : "");
+		if (name && !access(group, F_OK)) {
+			free(f->path);
+			free(f->text);
+		} else {
+			t->files[kept++] = *f;
+		}
+	}
+	t->n = kept;
+}
 
 static int show_tree(const struct run *run, struct place *place)
 {
@@ -239,6 +310,8 @@ static int serve(const struct options *o, struct run *run, struct gate *gate,
 		.environment = before,
 		.in_user_namespace = place->user,
 		.verbose = o->run.verbose,
+		.host_events = o->host_events,
+		.engine = o->engine,
 		.root = place->outer_root,
 		.interrupts = open_interrupts(run, place),
 	};
@@ -254,7 +327,11 @@ static int serve(const struct options *o, struct run *run, struct gate *gate,
 			       preload ? preload : "", strerror(errno));
 		goto out;
 	}
-	pid = start_client(o, preload, place->sysfs[0] ? place->sysfs : NULL, run->machine);
+	pid = start_client(o, run, preload, place->sysfs[0] ? place->sysfs : NULL);
+	if (!pid) {
+		rc = 126;
+		goto out;
+	}
 	if (pid < 0) {
 		rc = cli_error("cannot start %s: %s", o->argv[0], strerror(errno));
 		goto out;
@@ -301,7 +378,11 @@ int cmd_exec(int argc, char **argv)
 	o.run.sigio = gate_sigio;
 	o.run.wake_arg = gate;
 	o.run.house = true;
+	if (o.host_events)
+		o.run.first_type = GATE_TYPES;
 	rc = run_open(&run, &o.run, NULL);
+	if (!rc && o.host_events)
+		leave_out_groups(run.tree);
 	if (!rc)
 		rc = show_tree(&run, &place);
 	if (!rc) {
@@ -309,8 +390,10 @@ int cmd_exec(int argc, char **argv)
 		rc = serve(&o, &run, gate, &place);
 	}
 	gate_free(gate);
-	if (run.machine)
+	if (run.machine) {
+		run_house_notes(&run, o.run.verbose);
 		run_close(&run);
+	}
 	if (place.root[0])
 		tree_remove(place.root);
 	return rc;

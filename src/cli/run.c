@@ -143,6 +143,7 @@ static int make_system(struct run *run, const struct run_options *o, struct quip
 {
 	struct quipu_system_config config = {
 		.paranoid = o->paranoid,
+		.first_type = o->first_type,
 		.wake = o->wake,
 		.wake_arg = o->wake_arg,
 		.sigio = o->sigio,
@@ -405,6 +406,26 @@ void run_report(const struct run *run)
 	quipu_system_report(run->system, tell_line, NULL);
 }
 
+static void tell_losses(const struct session_facts *f)
+{
+	if (f->uncounted_threads)
+		fprintf(stderr,
+			"quipu: %u threads or processes ran uncounted, because %u threads of a process and %u processes "
+			"are the most that are counted at a time; the totals are not whole\n",
+			f->uncounted_threads, SEG_VCPUS, SEG_PROCS);
+	if (f->foreign_execs)
+		fprintf(stderr,
+			"quipu: %u times the program handed over to another program (exec), which ran natively and "
+			"uncounted; the totals are not whole\n",
+			f->foreign_execs);
+	if (f->fault_ends || f->faults)
+		tell_faults(f);
+	if (f->records_lost || f->bells_lost)
+		fprintf(stderr,
+			"quipu: %llu interrupt records and %u waits were lost; the figures are not exact\n",
+			(unsigned long long)f->records_lost, f->bells_lost);
+}
+
 void run_notes(const struct run *run, bool verbose)
 {
 	struct session_facts f;
@@ -412,23 +433,21 @@ void run_notes(const struct run *run, bool verbose)
 	session_facts(run->session, &f);
 	tell_end(run, &f);
 	tell_isas(f.isas);
-	if (f.uncounted_threads)
-		fprintf(stderr,
-			"quipu: %u threads or processes ran uncounted, because %u threads of a process and %u processes "
-			"are the most that are counted at a time; the totals are not whole\n",
-			f.uncounted_threads, SEG_VCPUS, SEG_PROCS);
-	if (f.foreign_execs)
-		fprintf(stderr,
-			"quipu: %u times the program handed over to another program (exec), which ran natively and "
-			"uncounted; the totals are not whole\n",
-			f.foreign_execs);
-	if (f.fault_ends || f.faults)
-		tell_faults(&f);
-	if (f.records_lost || f.bells_lost)
-		fprintf(stderr,
-			"quipu: %llu interrupt records and %u waits were lost; the figures are not exact\n",
-			(unsigned long long)f.records_lost, f.bells_lost);
+	tell_losses(&f);
 	run_report(run);
+	if (verbose)
+		tell_own_calls(f.own_calls);
+}
+
+void run_house_notes(const struct run *run, bool verbose)
+{
+	struct session_facts f;
+
+	session_facts(run->session, &f);
+	if (!f.threads && !f.uncounted_threads)
+		return; /* no program ran under the engine */
+	tell_isas(f.isas);
+	tell_losses(&f);
 	if (verbose)
 		tell_own_calls(f.own_calls);
 }

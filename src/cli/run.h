@@ -23,6 +23,7 @@ struct run_options {
 		*trace; /* --trace[=F]: calls between driver and firmware; "" for standard error */
 	bool verbose;	/* -v */
 	int paranoid;	/* -1 */
+	int first_type; /* of the machine's PMUs; 0: as a kernel's */
 	void (*task_new)(void *arg, struct quipu_task *);
 	void *task_arg;
 	void (*wake)(void *arg, struct quipu_event *, unsigned bits);
@@ -77,6 +78,8 @@ const char *run_unmodelled(const struct quipu_attr *attr);
 void run_notes(const struct run *, bool verbose);
 /* run_report - what the machine's rooms have to say of a run at its end (quipu_system_report). */
 void run_report(const struct run *);
+/* run_house_notes - the same of all programs that ran under quipu exec. */
+void run_house_notes(const struct run *, bool verbose);
 void run_close(struct run *);
 
 /*

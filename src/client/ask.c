@@ -308,6 +308,7 @@ static void forget(struct gate *g, struct gate_event *e)
 	while (*at != e)
 		at = &(*at)->chain;
 	*at = e->chain;
+	g->nsampling -= e->sampling;
 	if (--g->nevents == 0)
 		g->watched = false;
 	if (e->tid)
@@ -475,6 +476,8 @@ static int adopt_event(struct gate *g, struct quipu_event *event, struct gate_ev
 	e->chain = g->events[e->id % EVENT_BUCKETS];
 	g->events[e->id % EVENT_BUCKETS] = e;
 	g->nevents++;
+	e->sampling = quipu_event_attr(event)->sample_period;
+	g->nsampling += e->sampling;
 	if (e->tid)
 		tasks_hold(g, e->tid);
 	*out = e;
@@ -769,6 +772,8 @@ static void ask_exec(struct gate *g, struct client *c, size_t payload, struct an
 	snprintf(c->comm, sizeof(c->comm), "%.15s",
 		 strrchr(path, '/') ? strrchr(path, '/') + 1 : path);
 	a->reply.result = rc == -ENOEXEC ? 0 : rc;
+	if (c->execing)
+		tasks_prepare(g, c->who.pid);
 	if (!c->execing)
 		snprintf(c->reason, sizeof(c->reason), "%s", err.text);
 }
@@ -877,7 +882,10 @@ void ask(struct gate *g, struct client *c, const struct gate_request *q, size_t 
 		break;
 	case GATE_COMM: ask_comm(g, c, q, payload); break;
 	case GATE_EXEC: ask_exec(g, c, payload, a); return;
-	case GATE_EXEC_FAILED: c->execing = false; break;
+	case GATE_EXEC_FAILED:
+		c->execing = false;
+		tasks_stay(g, c->who.pid);
+		break;
 	case GATE_REASON: ask_reason(g, c, a); return;
 	default: a->reply.result = -ENOSYS;
 	}

@@ -29,8 +29,9 @@ struct gate_config {
 				     them */
 	bool root;		  /* the user who started the machine */
 	bool verbose;
-	bool engine; /* every program of the machine's instruction set runs under the engine,
-			clients too */
+	bool host_events; /* what the host runs natively counts on every machine */
+	bool engine;	  /* every program of the machine's instruction set runs under the engine,
+			     clients too */
 };
 
 /*

@@ -43,6 +43,7 @@ struct gate_event {
 	struct ring_memory *ring;
 	unsigned maps;
 	bool async, closed;
+	bool sampling;
 	bool hangs_up;		  /* its task has ended, the process is about to */
 	pid_t pid, tid;		  /* of its task, 0 */
 	struct gate_event *chain; /* of the table by id */
@@ -76,8 +77,11 @@ struct host_task {
 	uint64_t ran;	 /* ns of host CPU time that have been counted */
 	int stat_fd;	 /* its schedstat, -1 */
 	unsigned events; /* that were opened on it */
-	bool measured;	 /* it has had any, or descends from one that has */
-	unsigned scans;	 /* looks at its mappings that are still to come, after an exec */
+	bool prepared;	 /* ran is as of its exec, which was announced */
+	uint64_t ip;	 /* where it stood last */
+	struct host_clock *clock; /* NULL: /proc must do */
+	bool measured;		  /* it has had any, or descends from one that has */
+	unsigned scans;		  /* looks at its mappings that are still to come, after an exec */
 	uint64_t seen[HOST_MAPS]; /* start addresses of those that have been told */
 	unsigned nseen;
 	struct host_task *next;
@@ -106,9 +110,9 @@ struct gate {
 	uint64_t follow_from; /* ns of the host's clock from which an idle machine's time follows it
 			       */
 	bool watched;	      /* a client has looked at the clock since there are events */
-	size_t nevents;
-	uint8_t *payload; /* GATE_PAYLOAD, of the request */
-	uint8_t *answer;  /* GATE_PAYLOAD, of the reply */
+	size_t nevents, nsampling; /* of them, those that sample */
+	uint8_t *payload;	   /* GATE_PAYLOAD, of the request */
+	uint8_t *answer;	   /* GATE_PAYLOAD, of the reply */
 };
 
 /* A reply in the making. */
@@ -151,6 +155,12 @@ void ask_posted(struct gate *, struct client *, const struct gate_request *);
 struct quipu_task *tasks_find(struct gate *, pid_t tid);
 struct quipu_task *tasks_started(void *gate, pid_t pid, const char *comm);
 void tasks_ended(struct gate *, struct host_task *);
+/*
+ * A process is about to replace its program by one that runs natively: what it has run is no longer
+ * its program's. Nothing changes until tasks_exec; tasks_stay takes it back.
+ */
+void tasks_prepare(struct gate *, pid_t pid);
+void tasks_stay(struct gate *, pid_t pid);
 /* A process has replaced its program by one that runs natively. */
 void tasks_exec(struct gate *, pid_t pid, const char *comm);
 /* Is what @pid is about to run measured, rather than a client or a helper? For programs that could
@@ -173,8 +183,20 @@ void tasks_scan(struct gate *);
  * anybody's? */
 bool tasks_counted(const struct gate *, pid_t tid, unsigned *cpu, uint64_t *ran);
 bool tasks_any(const struct gate *);
+/* Lets go of the host's descriptors of a task. */
+void tasks_close(struct host_task *);
 /* Does any of them have to be looked at from time to time? */
 bool tasks_waited_for(const struct gate *);
 bool tasks_is_guest(const struct gate *, const struct quipu_task *);
+
+/*
+ * host_clock.c: the CPU time of a task of the host, from @ran on, with instruction addresses if
+ * @samples. NULL: the host does not tell. host_clock_ran - its CPU time now, at @least that.
+ * host_clock_next - the next address, and the CPU time it is of.
+ */
+struct host_clock *host_clock_new(pid_t tid, uint64_t ran, bool samples);
+uint64_t host_clock_ran(struct host_clock *, uint64_t least);
+bool host_clock_next(struct host_clock *, uint64_t *ran, uint64_t *ip);
+void host_clock_free(struct host_clock *);
 
 #endif

@@ -537,8 +537,7 @@ void gate_free(struct gate *g)
 		struct host_task *t = g->tasks;
 
 		g->tasks = t->next;
-		if (t->stat_fd >= 0)
-			close(t->stat_fd);
+		tasks_close(t);
 		gate_bury(g, &t->source);
 	}
 	free_dead(g);

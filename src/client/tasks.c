@@ -137,6 +137,7 @@ static struct quipu_task *inherit_down(struct gate *g, pid_t pid, unsigned gener
 static uint64_t host_cpu_ns(struct host_task *t)
 {
 	char path[64], text[64] = "";
+	uint64_t ran;
 	ssize_t n;
 
 	if (t->stat_fd < 0) {
@@ -145,21 +146,38 @@ static uint64_t host_cpu_ns(struct host_task *t)
 		t->stat_fd = open(path, O_RDONLY | O_CLOEXEC);
 	}
 	n = t->stat_fd < 0 ? 0 : pread(t->stat_fd, text, sizeof(text) - 1, 0);
-	return n > 0 ? strtoull(text, NULL, 10) : t->ran;
+	ran = n > 0 ? strtoull(text, NULL, 10) : t->ran;
+	return t->clock ? host_clock_ran(t->clock, ran) : ran;
 }
 
-static void run_up_to(struct gate *g, struct host_task *t, uint64_t now)
+/* @ip: where it stood then, 0: nobody knows. */
+static void run_up_to(struct gate *g, struct host_task *t, uint64_t now, uint64_t ip)
 {
 	if (now <= t->ran)
 		return;
-	session_host_run(g->session, (unsigned)t->cpu, t->tgid, t->tid, now - t->ran);
+	session_host_run(g->session, (unsigned)t->cpu, t->tgid, t->tid, now - t->ran, ip);
 	t->ran = now;
+}
+
+static void run_samples(struct gate *g, struct host_task *t, uint64_t now)
+{
+	uint64_t ran, ip;
+
+	while (t->clock && host_clock_next(t->clock, &ran, &ip)) {
+		run_up_to(g, t, ran < now ? ran : now, ip);
+		t->ip = ip;
+	}
 }
 
 static void run_task(struct gate *g, struct host_task *t)
 {
-	if (t->cpu >= 0)
-		run_up_to(g, t, host_cpu_ns(t));
+	uint64_t now;
+
+	if (t->cpu < 0)
+		return;
+	now = host_cpu_ns(t);
+	run_samples(g, t, now);
+	run_up_to(g, t, now, t->ip);
 }
 
 void tasks_run(struct gate *g)
@@ -177,8 +195,10 @@ void tasks_claim(struct gate *g, pid_t tid, uint64_t ran)
 
 	if (!t || t->cpu < 0 || ran <= t->ran)
 		return;
-	if (ran - t->ran <= LAG_NS || ran <= host_cpu_ns(t) + LAG_NS)
-		run_up_to(g, t, ran);
+	if (ran - t->ran > LAG_NS && ran > host_cpu_ns(t) + LAG_NS)
+		return;
+	run_samples(g, t, ran);
+	run_up_to(g, t, ran, t->ip);
 }
 
 bool tasks_counted(const struct gate *g, pid_t tid, unsigned *cpu, uint64_t *ran)
@@ -208,6 +228,22 @@ bool tasks_waited_for(const struct gate *g)
 	return false;
 }
 
+static bool is_client(const struct gate *g, pid_t pid)
+{
+	for (const struct client *c = g->clients; c; c = c->next)
+		if (c->hello && c->who.pid == pid)
+			return true;
+	return false;
+}
+
+static void begin_clock(struct gate *g, struct host_task *t)
+{
+	t->ip = 0;
+	t->ran = host_cpu_ns(t); /* the descriptor stays open as long as it counts */
+	if (g->nsampling || !is_client(g, t->tgid)) /* a client tells its time itself */
+		t->clock = host_clock_new(t->tid, t->ran, g->nsampling);
+}
+
 void tasks_count(struct gate *g, pid_t tid)
 {
 	struct host_task *t = host_task(g, tid);
@@ -218,8 +254,20 @@ void tasks_count(struct gate *g, pid_t tid)
 	t->cpu = quipu_system_place_last(g->system);
 	if (t->cpu < 0)
 		return;
-	t->ran = host_cpu_ns(t); /* the descriptor stays open as long as it counts */
+	if (!t->prepared)
+		begin_clock(g, t);
+	t->prepared = false;
 	quipu_system_run(g->system, (unsigned)t->cpu, task, quipu_system_time(g->system));
+}
+
+void tasks_close(struct host_task *t)
+{
+	if (t->stat_fd >= 0)
+		close(t->stat_fd);
+	t->stat_fd = -1;
+	host_clock_free(t->clock);
+	t->clock = NULL;
+	t->prepared = false;
 }
 
 /*
@@ -235,9 +283,7 @@ static void count_no_more(struct gate *g, pid_t tid)
 	quipu_system_stop(g->system, (unsigned)t->cpu, false);
 	quipu_system_leave(g->system, (unsigned)t->cpu);
 	t->cpu = -1;
-	if (t->stat_fd >= 0)
-		close(t->stat_fd);
-	t->stat_fd = -1;
+	tasks_close(t);
 }
 
 void tasks_hold(struct gate *g, pid_t tid)
@@ -289,12 +335,7 @@ bool tasks_is_workload(struct gate *g, pid_t pid)
 
 	if (!runs_here(g) || g->config.engine || inherit_down(g, pid, GENERATIONS))
 		return true;
-	if (read_facts(pid, &f))
-		return false;
-	for (const struct client *c = g->clients; c; c = c->next)
-		if (c->hello && c->who.pid == f.ppid)
-			return true;
-	return false;
+	return !read_facts(pid, &f) && is_client(g, f.ppid);
 }
 
 struct quipu_task *tasks_started(void *arg, pid_t pid, const char *comm)
@@ -380,19 +421,43 @@ void tasks_exec(struct gate *g, pid_t pid, const char *comm)
 
 	if (!task)
 		return;
-	if (!runs_here(g))
+	if (!runs_here(g) && !g->config.host_events)
 		count_no_more(g, pid);
 	else
 		tasks_count(g, pid);
 	g->follow_from =
 		gate_host_ns(); /* a helper that waits: the machine's time goes with the host's */
-	quipu_task_exec(task, comm, 0);
+	quipu_task_exec(task, comm, t && t->cpu >= 0 ? (unsigned)t->cpu : 0);
 	if (t) {
 		t->nseen = 0;
 		t->scans = SCANS;
 		scan_task(g, t);
 	}
 	session_sync(g->session);
+}
+
+void tasks_prepare(struct gate *g, pid_t pid)
+{
+	struct host_task *t;
+
+	if (!g->nevents || (!runs_here(g) && !g->config.host_events))
+		return;
+	inherit_down(g, pid, GENERATIONS);
+	t = host_task(g, pid);
+	if (!t || t->cpu >= 0 || t->prepared)
+		return;
+	begin_clock(g, t);
+	t->prepared = true;
+}
+
+void tasks_stay(struct gate *g, pid_t pid)
+{
+	struct host_task *t = host_task(g, pid);
+
+	if (!t || !t->prepared)
+		return;
+	t->prepared = false;
+	tasks_close(t);
 }
 
 static void announced_exec(struct gate *g, pid_t pid)
@@ -413,8 +478,7 @@ void tasks_ended(struct gate *g, struct host_task *ended)
 	while (*at != ended)
 		at = &(*at)->next;
 	*at = ended->next;
-	if (ended->stat_fd >= 0)
-		close(ended->stat_fd);
+	tasks_close(ended);
 	gate_bury(g, &ended->source);
 	session_serve(g->session); /* what ran under the engine ends there */
 	ask_clock(g, gate_host_ns());

@@ -242,14 +242,15 @@ bool session_host_armed(const struct session *s, unsigned cpu)
 	return false;
 }
 
-void session_host_run(struct session *s, unsigned cpu, pid_t pid, pid_t tid, uint64_t ns)
+void session_host_run(struct session *s, unsigned cpu, pid_t pid, pid_t tid, uint64_t ns,
+		      uint64_t pc)
 {
 	struct cpu_state *c = &s->cpus[cpu];
 	uint64_t left = bits_muldiv(ns, s->machine->hz, UINT64_C(1000000000));
 
 	while (left) {
 		struct quipu_interrupt intr = {
-			.cpu = cpu, .pid = (uint32_t)pid, .tid = (uint32_t)tid};
+			.cpu = cpu, .pid = (uint32_t)pid, .tid = (uint32_t)tid, .pc = pc};
 		uint64_t step = host_distance(c, left, &intr.slots);
 
 		for (unsigned k = 0; k < HOST_LANES; k++)

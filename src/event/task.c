@@ -369,7 +369,8 @@ static void enable_on_exec(struct quipu_task *t)
 	}
 }
 
-/* One reschedule of each class, as after any number of enables. */
+/* One reschedule of each class, as after any number of enables; an event of another CPU brings none
+ * about. */
 static void resched_all(struct quipu_task *t)
 {
 	struct quipu_event *e;
@@ -377,7 +378,7 @@ static void resched_all(struct quipu_task *t)
 	for (unsigned class = 0; class < t->ctx.nsubs; class ++) {
 		for (int which = PINNED; t->ctx.subs[class] && which < SETS; which++) {
 			list_for_each(e, &t->ctx.subs[class]->groups[which], group_link) {
-				if (e->state < STATE_INACTIVE)
+				if (e->state < STATE_INACTIVE || !event_on_cpu(e, t->cpu))
 					continue;
 				context_resched(e);
 				break;

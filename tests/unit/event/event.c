@@ -464,9 +464,29 @@ static void test_overflow_is_reload_arithmetic(void **state)
 	world_free(&w);
 }
 
+/* perf record opens an event of the program on every CPU; the program need not run on the first. */
+static void test_exec_on_another_cpu(void **state)
+{
+	struct quipu_event *e[WORLD_CPUS];
+	struct world w;
+
+	(void)state;
+	world_init(&w, 4, -1);
+	for (int cpu = 0; cpu < WORLD_CPUS; cpu++)
+		e[cpu] = world_open(&w, HW(0, QUIPU_ATTR_DISABLED | QUIPU_ATTR_ENABLE_ON_EXEC), 100,
+				    cpu, NULL);
+	quipu_sched_in(w.core, 2, w.task);
+	quipu_task_exec(w.task, "prog", 2);
+	world_work(&w, 2, 1000);
+	for (int cpu = 0; cpu < WORLD_CPUS; cpu++)
+		assert_int_equal(world_value(e[cpu]), cpu == 2 ? 1000 : 0);
+	world_free(&w);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_exec_on_another_cpu),
 		cmocka_unit_test(test_set_period),
 		cmocka_unit_test(test_adjust),
 		cmocka_unit_test(test_frequency_window),

@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * RTAS of a machine that runs (`quipu exec -m lpar`), for other processes: the machine's side, a
+ * thread that answers on a socket of its own, and the transport of those who ask. What is fixed of
+ * a partition (its sequence of calls, R1-6) is the machine's, whoever calls.
+ */
+#ifndef QUIPU_CLIENT_RTAS_DOOR_H
+#define QUIPU_CLIENT_RTAS_DOOR_H
+
+#include <quipu/lpar.h>
+
+struct rtas_door;
+
+/*
+ * rtas_door_open - serve @machine's RTAS under the name of process @pid. NULL with *error 0: the
+ *	machine has no hypervisor; else a negative errno. rtas_door_close - NULL is fine.
+ */
+struct rtas_door *rtas_door_open(const struct quipu_machine *, long pid, int *error);
+void rtas_door_close(struct rtas_door *);
+
+/*
+ * rtas_connect - the transport to partition @partition of the machine that serves as @pid. @lock:
+ *	agree with other processes on who may call. 0; -ENOENT: that machine has no RTAS; -EINVAL:
+ *no such partition; or another errno. rtas_disconnect - NULL is fine.
+ */
+int rtas_connect(struct quipu_rtas_transport **, long pid, unsigned partition, bool lock);
+void rtas_disconnect(struct quipu_rtas_transport *);
+
+#endif
