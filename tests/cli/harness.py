@@ -6,6 +6,7 @@ exception, is skipped by raising Skip(reason), and gets a Work: an empty folder 
 """
 import json
 import os
+import pty
 import re
 import shutil
 import signal
@@ -339,6 +340,25 @@ def one_line_error(result, *words):
 def need(program):
     if not shutil.which(program):
         raise Skip(f"{program} is not installed")
+
+
+_namespace = []
+
+
+def need_namespace(work):
+    """The machine's /sys and /proc can be shown to programs that know nothing of SYSFS_PATH."""
+    if not _namespace:
+        _namespace.append("no mount namespace" not in work.quipu("exec", "--", "true").err)
+    if not _namespace[0]:
+        raise Skip("no mount namespace can be made here, as in a chroot")
+
+
+def terminal():
+    """(pid, descriptor) of a child on a pseudo terminal of its own, as pty.fork has it."""
+    try:
+        return pty.fork()
+    except OSError as reason:
+        raise Skip(f"no pseudo terminal can be opened here: {reason}") from reason
 
 
 def interrupt(process):

@@ -3,14 +3,13 @@
 """Labels, reasons and endings are true: what is estimated, partial, refused, died or did not fit on the disk."""
 import fcntl
 import os
-import pty
 import re
 import shutil
 import signal
 import struct
 import termios
 
-from harness import QUIPU, SYSROOT, Skip, environment, equal, guest, holds, json_lines, main, need, one_line_error, test
+from harness import QUIPU, SYSROOT, Skip, environment, equal, guest, holds, json_lines, main, need, one_line_error, terminal, test
 
 SMALL_DISK = 'mkdir disk && mount -t tmpfs -o size=64k none disk && cd disk && '
 
@@ -366,7 +365,7 @@ class Terminal:
 
 def on_terminal(work, *args, stdout=None, term="xterm", rows=10, columns=120):
     """What a terminal gets from a command that it is the controlling one of; @stdout: where its output goes instead."""
-    pid, master = pty.fork()
+    pid, master = terminal()
     if not pid:
         try:
             fcntl.ioctl(0, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))

@@ -4,7 +4,7 @@
 import re
 from collections import Counter
 
-from harness import function_of, functions, equal, guest, holds, main, qemu_count, test
+from harness import function_of, functions, equal, guest, holds, main, need, qemu_count, test
 
 
 def exact(work, *command):
@@ -66,6 +66,31 @@ def children(work):
     for outer, inner in (("main", "serve"), ("serve", "pack"), ("pack", "find_match")):
         holds(lines[outer][0] >= lines[inner][0], f"children of {outer} {lines[outer]} < {inner} {lines[inner]}")
     holds(lines["find_match"][1] > 1, "find_match has no time of its own")
+
+
+@test("quipu script writes what perf script writes, and stackcollapse's rules fold every stack of it")
+def script(work):
+    need("perf")
+    work.record("-e", "instructions,cycles", "-c", "1009", "-g", "--", guest("recurse"), "15")
+    ours = work.quipu("script", status=0).out
+    theirs = work.run("perf", "script", "--no-inline", "-i", "perf.data", status=0).out.splitlines()
+    equal(len(ours.splitlines()), len(theirs), "lines of quipu script and of perf script")
+    for mine, line in zip(ours.splitlines(), theirs):
+        holds(mine == line or "$x" in line, f"quipu script: {mine!r}, perf script: {line!r}")  # perf knows no mapping symbols
+    folded, stack, name = Counter(), [], None
+    for line in ours.splitlines():
+        head = re.match(r"(\S.+?)\s+(\d+)(?:/\d+)*\s.*?(\d+\.\d+):\s+(\d+)\s+(\S+):", line)
+        frame = re.match(r"\s*[0-9a-f]+\s+(.+) \((.*)\)$", line)
+        if head:
+            name = head.group(1)
+        elif frame:
+            stack.append(re.sub(r"\+0x[0-9a-f]+$", "", frame.group(1)))
+        else:
+            equal(line, "", "a line that is neither a head nor a frame")
+            folded[";".join([name] + stack[::-1])] += 1
+            stack = []
+    holds(all("_start" in fold or fold.count(";") >= 126 for fold in folded) and sum(folded.values()) >= 100, f"{sum(folded.values())} stacks, {min(folded)}")
+    holds(any(re.search(r";main;(fib;)+fib$", fold) for fold in folded), f"no stack of fib in {list(folded)[:5]}")
 
 
 if __name__ == "__main__":

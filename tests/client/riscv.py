@@ -7,7 +7,7 @@ Cases P11, P14, P23, L1, L5 and L7 of the room's sheet through a client that kno
 import os
 import shutil
 
-from harness import Skip, equal, guest, holds, main, need, test
+from harness import Skip, equal, guest, holds, main, need, need_namespace, test
 
 LOOP = (2920024, 3970025)  # instructions and cycles of loop, by hand: tests/guests/loop.S
 NO_SAMPLING = "PMU Hardware doesn't support sampling/overflow-interrupts. Try 'perf stat'"
@@ -62,6 +62,7 @@ def legacy_silent(work):
 
 @test("the sysfs of each driver: no format on riscv-legacy, format and events with the SBI driver")
 def sysfs(work):
+    need_namespace(work)
     # perf_user_access, a file that hosts of other architectures lack, cannot be bound there: tests/conformance/riscv.
     cpu = "/sys/bus/event_source/devices/cpu"
     script = f"ls {cpu}; cat {cpu}/type {cpu}/format/event 2>/dev/null; true"

@@ -2,14 +2,13 @@
 """The stock perf on a modelled machine, as a user runs it. perf ABI sheet D6, cases 89-96; the judge of counts and
 samples is quipu stat and quipu record of the same program in the same environment."""
 import os
-import pty
 import re
 import select
 import shutil
 import subprocess
 import time
 
-from harness import GUESTS, QUIPU, Skip, equal, main, test
+from harness import GUESTS, QUIPU, Skip, equal, main, need_namespace, terminal, test
 
 if not shutil.which("perf"):
     print("1..0 # SKIP perf is not installed")
@@ -90,6 +89,7 @@ def groups(work):
 
 @test("-a, -A, -C and the aggregations know the machine's CPUs, and idle ones count 0")
 def system_wide(work):
+    need_namespace(work)
     want = own(work, "instructions", guest("shapes-static"))["instructions"]
     out = on_machine(work, "perf", "stat", "-x,", "-a", "-A", "-e", "instructions", guest("shapes-static")).stderr
     got = re.findall(r"^CPU(\d+),([^,]*)", out, re.M)
@@ -179,7 +179,7 @@ def record_all(work):
 
 @test("perf top on a terminal draws and ends")
 def top(work):
-    pid, fd = pty.fork()
+    pid, fd = terminal()
     if not pid:
         os.chdir(work.folder)
         os.execv(QUIPU, [QUIPU, "exec", "-m", "riscv", "--", "perf", "top", "--stdio", "-d", "1"])
@@ -211,6 +211,7 @@ def status(work):
 
 @test("nproc and the C library count the machine's CPUs")
 def cpus(work):
+    need_namespace(work)
     equal(on_machine(work, "nproc").stdout.strip(), "8", "nproc")
     equal(on_machine(work, "getconf", "_NPROCESSORS_ONLN").stdout.strip(), "8", "getconf")
 

@@ -26,7 +26,7 @@ S5, S6 and S7 have no face in perf but the listings; registers hold them: tests/
 import os
 import re
 
-from harness import Skip, equal, holds, main, need, test
+from harness import Skip, equal, holds, main, need, need_namespace, test
 
 DEVICES = "/sys/bus/event_source/devices"
 DOCUMENT = "dmar1/iommu_requests,filter_ats_en=0x1,filter_ats=0x1/"
@@ -53,6 +53,7 @@ ATTRIBUTES = [
 
 
 def on(work, machine, script, status=0, **keywords):
+    need_namespace(work)
     return work.quipu("exec", "-m", machine, "--", "sh", "-c", script, status=status, **keywords)
 
 
