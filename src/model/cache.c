@@ -6,15 +6,12 @@
 
 #include <quipu/bits.h>
 
-#define NO_TAG	   UINT32_MAX
 #define MOST_SPINS 100000u /* a forked child may inherit a lock that nobody holds */
 
-/* Tags lie behind a head of 24 bytes. */
-typedef uint32_t tags4 __attribute__((vector_size(16), aligned(4)));
-
+/* At least two, so that the short way need not ask. */
 static uint32_t vectors_of(uint32_t ways)
 {
-	return (ways + 3) / 4;
+	return ways <= 8 ? 2 : (ways + 3) / 4;
 }
 
 static uint32_t stride_of(const struct quipu_model_cache *c)
@@ -89,22 +86,14 @@ void model_cache_init(struct model_cache *c, const struct quipu_model_cache *sha
 	clear(c);
 }
 
-/* No line has the tag of an empty way. */
-static inline uint32_t tag_of(uint64_t number)
-{
-	uint32_t tag = (uint32_t)number;
-
-	return tag - (tag == NO_TAG);
-}
-
 static inline void place(const struct model_cache *c, uint64_t line, uint64_t *index, uint32_t *tag)
 {
 	if (c->mask || c->nsets == 1) {
 		*index = line & c->mask;
-		*tag = tag_of(line >> c->bits);
+		*tag = model_cache_tag(line >> c->bits);
 	} else {
 		*index = line % c->nsets;
-		*tag = tag_of(line / c->nsets);
+		*tag = model_cache_tag(line / c->nsets);
 	}
 }
 
@@ -114,26 +103,13 @@ static inline uint64_t line_at(const struct model_cache *c, uint64_t index, uint
 					: (uint64_t)tag * c->nsets + index;
 }
 
-static inline unsigned equal4(const uint32_t *tag, uint32_t want)
-{
-	tags4 have = *(const tags4 *)tag, equal = (tags4)(have == want);
-
-#if defined(__SSE2__)
-	typedef float floats4 __attribute__((vector_size(16)));
-
-	return (unsigned)__builtin_ia32_movmskps((floats4)equal);
-#else
-	return (equal[0] & 1) | (equal[1] & 2) | (equal[2] & 4) | (equal[3] & 8);
-#endif
-}
-
 /* The way that holds @tag, or -1. */
 static inline int find(const struct model_cache *c, const struct model_set *s, uint32_t tag)
 {
-	uint64_t hits = equal4(s->tag, tag);
+	uint64_t hits = model_cache_equal4(s->tag, tag);
 
 	for (uint32_t g = 1; g < c->vectors; g++)
-		hits |= (uint64_t)equal4(s->tag + 4 * g, tag) << (4 * g);
+		hits |= (uint64_t)model_cache_equal4(s->tag + 4 * g, tag) << (4 * g);
 	return hits ? (int)bits_low(hits) : -1;
 }
 
@@ -156,11 +132,15 @@ static inline void use(const struct model_cache *c, struct model_set *s, uint32_
 
 static inline uint32_t victim_of(const struct model_cache *c, struct model_set *s)
 {
-	int empty = find(c, s, NO_TAG);
 	uint32_t node = 1;
 
-	if (empty >= 0 && (uint32_t)empty < c->ways)
-		return (uint32_t)empty;
+	if (__builtin_expect(!(s->tree & 1), 0)) {
+		int empty = find(c, s, MODEL_NO_TAG);
+
+		if (empty >= 0 && (uint32_t)empty < c->ways)
+			return (uint32_t)empty;
+		s->tree |= 1;
+	}
 	if (c->lru)
 		return order_of(c, s)[c->ways - 1];
 	for (uint32_t level = c->levels; level; level--)
@@ -180,8 +160,8 @@ static void unlock(struct model_set *s)
 	__atomic_store_n(&s->lock, 0, __ATOMIC_RELEASE);
 }
 
-static bool access_any(struct model_cache *c, uint64_t line, bool write, bool *dirty,
-		       struct model_victim *victim)
+bool model_cache_reference(struct model_cache *c, uint64_t line, bool write, bool *dirty,
+			   struct model_victim *victim)
 {
 	struct model_set *s;
 	uint64_t index;
@@ -210,30 +190,6 @@ static bool access_any(struct model_cache *c, uint64_t line, bool write, bool *d
 	if (c->shared)
 		unlock(s);
 	return hit;
-}
-
-/* The usual case by a short way: eight or four ways, tree-PLRU, not shared, and the line is there.
- */
-bool model_cache_access(struct model_cache *c, uint64_t line, bool write, bool *dirty,
-			struct model_victim *victim)
-{
-	struct model_set *s = set_at(c, line & c->mask);
-	uint32_t tag = tag_of(line >> c->bits);
-	unsigned hits, way;
-
-	if (__builtin_expect(!c->simple, 0))
-		return access_any(c, line, write, dirty, victim);
-	hits = equal4(s->tag, tag);
-	if (c->vectors == 2)
-		hits |= equal4(s->tag + 4, tag) << 4;
-	if (!hits)
-		return access_any(c, line, write, dirty, victim);
-	way = bits_low(hits);
-	s->dirty |= (uint64_t)write << way;
-	if (dirty)
-		*dirty = s->dirty >> way & 1;
-	s->tree = (s->tree & c->touch[way].keep) | c->touch[way].set;
-	return true;
 }
 
 void model_cache_share(struct model_cache *c)

@@ -18,12 +18,16 @@
 /* A set fills one host cache line when it has up to eight ways. */
 struct model_set {
 	uint64_t tree;	/* PLRU: node i is bit i, root 1, children 2i and 2i+1; 1: the victim is to
-			   the right */
+			   the right. Bit 0: no way is empty */
 	uint64_t dirty; /* bit w: way w */
 	uint32_t lock;	/* of a shared cache */
 	uint32_t pad;
-	uint32_t tag[]; /* ways, rounded up to four; then LRU: ways bytes, most recent first */
+	uint32_t tag[]; /* ways, rounded up to four, at least eight; then LRU: ways bytes, most
+			   recent first */
 };
+
+#define MODEL_NO_TAG	    UINT32_MAX
+#define MODEL_SIMPLE_STRIDE 64u /* bytes of a set of a simple cache */
 
 struct model_cache {
 	uint8_t *sets;
@@ -35,7 +39,7 @@ struct model_cache {
 	uint32_t levels;  /* of the tree */
 	uint8_t lru;
 	uint8_t shared; /* sets are locked */
-	uint8_t simple;
+	uint8_t simple; /* at most eight ways, tree-PLRU, not shared */
 	struct {
 		uint64_t keep, set;
 	} touch[QUIPU_MODEL_WAYS];
@@ -53,13 +57,80 @@ size_t model_cache_bytes(const struct quipu_model_cache *);
 /* model_cache_init - an empty cache in @memory, which is all zero. */
 void model_cache_init(struct model_cache *, const struct quipu_model_cache *, bool lru,
 		      void *memory);
+/* model_cache_reference - model_cache_access of any cache, whether the line is there or not. */
+bool model_cache_reference(struct model_cache *, uint64_t line, bool write, bool *dirty,
+			   struct model_victim *victim);
+
+/* No line has the tag of an empty way. */
+static inline uint32_t model_cache_tag(uint64_t number)
+{
+	uint32_t tag = (uint32_t)number;
+
+	return tag - (tag == MODEL_NO_TAG);
+}
+
+/* Tags lie behind a head of 24 bytes. */
+typedef uint32_t model_tags4 __attribute__((vector_size(16), aligned(4), may_alias));
+
+/* Bit i: tag[i] is @want, of four. */
+static inline unsigned model_cache_equal4(const uint32_t *tag, uint32_t want)
+{
+	model_tags4 have = *(const model_tags4 *)tag, equal = (model_tags4)(have == want);
+
+#if defined(__SSE2__)
+	typedef float floats4 __attribute__((vector_size(16)));
+
+	return (unsigned)__builtin_ia32_movmskps((floats4)equal);
+#else
+	return (equal[0] & 1) | (equal[1] & 2) | (equal[2] & 4) | (equal[3] & 8);
+#endif
+}
+
 /*
  * model_cache_access - reference @line; true when it was there. Else it is there now, and *@victim
  * tells of the line that had to go (dirty false when none that matters). @write: it becomes dirty.
- * *@dirty (may be NULL): is it so now?
+ * *@dirty (may be NULL): is it so now? Inline: the usual case by a short way, a simple cache that
+ * has the line.
  */
-bool model_cache_access(struct model_cache *, uint64_t line, bool write, bool *dirty,
-			struct model_victim *victim);
+static inline bool model_cache_access(struct model_cache *c, uint64_t line, bool write, bool *dirty,
+				      struct model_victim *victim)
+{
+	struct model_set *s =
+		(struct model_set *)(c->sets + (line & c->mask) * MODEL_SIMPLE_STRIDE);
+	uint32_t tag = model_cache_tag(line >> c->bits);
+	unsigned hits, way;
+
+	if (__builtin_expect(!c->simple, 0))
+		return model_cache_reference(c, line, write, dirty, victim);
+	hits = model_cache_equal4(s->tag, tag) | model_cache_equal4(s->tag + 4, tag) << 4;
+	if (__builtin_expect(!hits, 0))
+		return model_cache_reference(c, line, write, dirty, victim);
+	way = (unsigned)__builtin_ctz(hits);
+	s->dirty |= (uint64_t)write << way;
+	if (dirty)
+		*dirty = s->dirty >> way & 1;
+	s->tree = (s->tree & c->touch[way].keep) | c->touch[way].set;
+	return true;
+}
+/* model_cache_hits - reference @line if a simple cache has it, without a write; else nothing has
+ * happened. */
+static inline bool model_cache_hits(struct model_cache *c, uint64_t line)
+{
+	struct model_set *s =
+		(struct model_set *)(c->sets + (line & c->mask) * MODEL_SIMPLE_STRIDE);
+	uint32_t tag = model_cache_tag(line >> c->bits);
+	unsigned hits, way;
+
+	if (!c->simple)
+		return false;
+	hits = model_cache_equal4(s->tag, tag) | model_cache_equal4(s->tag + 4, tag) << 4;
+	if (!hits)
+		return false;
+	way = (unsigned)__builtin_ctz(hits);
+	s->tree = (s->tree & c->touch[way].keep) | c->touch[way].set;
+	return true;
+}
+
 /* model_cache_share - from here on several threads use it: its sets are locked. */
 void model_cache_share(struct model_cache *);
 /* model_cache_prefetch - the set of @line will be needed. */

@@ -81,6 +81,8 @@ void model_memory_init(struct model_memory *m, const struct quipu_model *model, 
 	memset(m, 0, sizeof(*m));
 	m->model = model;
 	m->l3 = l3;
+	for (unsigned c = 0; c < MODEL_COUNTS; c++)
+		m->at[c] = &m->count[c];
 	m->memory_shift = model->l3.sets   ? model->l3.shift
 			  : model->l2.sets ? model->l2.shift
 					   : model->l1d.shift;
@@ -106,7 +108,7 @@ enum access { LOAD, STORE, FETCH };
 
 static inline void count(struct model_memory *m, enum model_count c)
 {
-	m->count[c]++;
+	++*m->at[c];
 }
 
 /* A line of memory at @va moves through its port. */
@@ -117,8 +119,8 @@ static inline void count_port(struct model_memory *m, enum model_count port, enu
 
 	if (!m->model->ports)
 		return;
-	m->count[port + p]++;
-	m->count[pair + p / 2]++;
+	count(m, port + p);
+	count(m, pair + p / 2);
 }
 
 /* A dirty line at @va leaves a cache: who has a copy above @level? */
@@ -144,6 +146,7 @@ static inline void served(struct model_memory *m, enum access what, enum model_c
 
 static unsigned from_memory(struct model_memory *m, uint64_t va, enum access what)
 {
+	m->went |= QUIPU_INSN_LL_MISS;
 	count(m, MODEL_MEM_READ_LINES);
 	count_port(m, MODEL_PORT_READ_LINES, MODEL_PAIR_READ_LINES, va);
 	served(m, what, MODEL_LOADS_FROM_MEMORY, MODEL_FETCHES_FROM_MEMORY);
@@ -183,6 +186,7 @@ static unsigned from_l2(struct model_memory *m, uint64_t va, enum access what)
 		served(m, what, MODEL_LOADS_FROM_L2, MODEL_FETCHES_FROM_L2);
 		return g->l2.latency;
 	}
+	m->went |= QUIPU_INSN_L2_MISS;
 	count(m, store ? MODEL_L2_WRITE_MISSES : MODEL_L2_READ_MISSES);
 	if (last)
 		count(m, store ? MODEL_LL_WRITE_MISSES : MODEL_LL_READ_MISSES);
@@ -199,15 +203,14 @@ struct translation {
 	bool data;
 };
 
-static unsigned translate(struct model_memory *m, struct model_cache *tlb, uint64_t va,
-			  uint64_t page, struct translation t)
+static __attribute__((noinline)) unsigned translation_miss(struct model_memory *m, uint64_t va,
+							   struct translation t)
 {
 	const struct quipu_model *g = m->model;
 	struct model_victim victim;
 
-	if (!tlb->nsets || model_cache_access(tlb, page, false, NULL, &victim))
-		return 0;
 	m->changed = 1;
+	m->went |= QUIPU_INSN_TLB_MISS | (t.data ? 0u : QUIPU_INSN_FETCH_MISS);
 	count(m, t.missed);
 	if (t.data)
 		count(m, MODEL_DTLB_MISSES);
@@ -215,11 +218,21 @@ static unsigned translate(struct model_memory *m, struct model_cache *tlb, uint6
 		count(m, MODEL_STLB_ACCESSES);
 		if (model_cache_access(&m->stlb, va >> g->stlb.shift, false, NULL, &victim))
 			return g->second_tlb;
+		m->went |= QUIPU_INSN_STLB_MISS;
 		count(m, MODEL_STLB_MISSES);
 	}
 	count(m, t.walked);
-	count(m, MODEL_WALKS);
 	return g->walk;
+}
+
+static inline unsigned translate(struct model_memory *m, struct model_cache *tlb, uint64_t va,
+				 uint64_t page, struct translation t)
+{
+	struct model_victim victim;
+
+	if (!tlb->nsets || model_cache_access(tlb, page, false, NULL, &victim))
+		return 0;
+	return translation_miss(m, va, t);
 }
 
 /* ---- data ---- */
@@ -235,11 +248,12 @@ static inline void prefetch_miss(const struct model_memory *m, uint64_t va)
 		model_cache_prefetch(m->l3, va >> g->l3.shift);
 }
 
-static unsigned data_miss(struct model_memory *m, uint64_t va, bool store,
-			  const struct model_victim *victim)
+static __attribute__((noinline)) unsigned data_miss(struct model_memory *m, uint64_t va, bool store,
+						    const struct model_victim *victim)
 {
 	prefetch_miss(m, va);
 	m->changed = 1;
+	m->went |= QUIPU_INSN_L1_MISS;
 	count(m, store ? MODEL_L1D_WRITE_MISSES : MODEL_L1D_READ_MISSES);
 	if (victim->dirty) {
 		count(m, MODEL_L1D_WRITEBACKS);
@@ -248,7 +262,8 @@ static unsigned data_miss(struct model_memory *m, uint64_t va, bool store,
 	return from_l2(m, va, store ? STORE : LOAD);
 }
 
-static unsigned data_line(struct model_memory *m, uint64_t va, bool store)
+static inline __attribute__((always_inline)) unsigned data_line(struct model_memory *m, uint64_t va,
+								bool store)
 {
 	const struct quipu_model *g = m->model;
 	uint64_t page = va >> g->dtlb.shift, line = va >> g->l1d.shift;
@@ -274,16 +289,22 @@ static unsigned data_line(struct model_memory *m, uint64_t va, bool store)
 	return lost;
 }
 
+static __attribute__((noinline)) unsigned second_line(struct model_memory *m, uint64_t va,
+						      bool store)
+{
+	return data_line(m, va, store);
+}
+
 unsigned model_data(struct model_memory *m, uint64_t va, unsigned size, bool store)
 {
 	unsigned shift = m->model->l1d.shift, lost = data_line(m, va, store);
 	uint64_t last = va + size - 1;
 
-	if (last >> shift != va >> shift)
-		lost += data_line(m, last, store);
+	if (__builtin_expect((last ^ va) >> shift != 0, 0))
+		lost += second_line(m, last, store);
 	if (!m->model->full || !lost)
 		return 0;
-	m->count[MODEL_STALL_BACKEND] += lost;
+	*m->at[MODEL_STALL_BACKEND] += lost;
 	return lost;
 }
 
@@ -300,6 +321,7 @@ static unsigned fetch_line(struct model_memory *m, uint64_t va, uint64_t *have)
 	if (!g->l1i.sets || model_cache_access(&m->l1i, line, false, NULL, &victim))
 		return 0;
 	m->changed = 1;
+	m->went |= QUIPU_INSN_FETCH_MISS | QUIPU_INSN_L1_MISS;
 	count(m, MODEL_L1I_MISSES);
 	return from_l2(m, va, FETCH);
 }
@@ -322,6 +344,6 @@ unsigned model_fetch(struct model_memory *m, uint64_t va)
 		lost += fetch_line(m, va, have);
 	if (!g->full || !lost)
 		return 0;
-	m->count[MODEL_STALL_FRONTEND] += lost;
+	*m->at[MODEL_STALL_FRONTEND] += lost;
 	return lost;
 }

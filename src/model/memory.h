@@ -72,9 +72,11 @@ struct model_memory {
 	uint64_t fetch_page[MODEL_PAGES];
 	uint32_t line_mask, page_mask, fetch_line_mask, fetch_page_mask;
 	uint32_t changed; /* some count moved; the caller clears it */
+	uint32_t went;	  /* how far, enum quipu_insn_event; the caller clears it */
 	uint32_t fetches; /* how often a filter of the instruction side changed; wraps */
 	const struct quipu_model *model;
 	uint64_t count[MODEL_COUNTS];
+	uint64_t *at[MODEL_COUNTS]; /* where each is counted: here, or where the caller wants it */
 	struct model_cache l1i, l1d, l2, itlb, dtlb, stlb;
 	struct model_cache *l3; /* shared; NULL: none */
 	uint32_t memory_shift;	/* log2 of a line of memory: that of the last level */
@@ -90,6 +92,32 @@ void model_memory_init(struct model_memory *, const struct quipu_model *, void *
 unsigned model_data(struct model_memory *, uint64_t va, unsigned size, bool store);
 /* model_fetch - instructions are fetched from the line at @va. Returns the cycles lost. */
 unsigned model_fetch(struct model_memory *, uint64_t va);
+
+/* model_fetched - fetching from the line that begins at @va changes nothing. */
+static inline bool model_fetched(const struct model_memory *m, uint64_t va)
+{
+	const struct quipu_model *g = m->model;
+
+	return m->fetch_line[va >> g->l1i.shift & m->fetch_line_mask] == va &&
+	       !((m->fetch_page[va >> g->itlb.shift & m->fetch_page_mask] ^ va) >> g->itlb.shift);
+}
+
+/*
+ * model_fetch_hits - fetches from the line at @va if the page was the last one of its set and the
+ * first level has the line: true, and nothing is counted. Else nothing has happened.
+ */
+static inline bool model_fetch_hits(struct model_memory *m, uint64_t va)
+{
+	const struct quipu_model *g = m->model;
+	uint64_t line = va >> g->l1i.shift;
+
+	if ((m->fetch_page[va >> g->itlb.shift & m->fetch_page_mask] ^ va) >> g->itlb.shift ||
+	    !model_cache_hits(&m->l1i, line))
+		return false;
+	m->fetch_line[line & m->fetch_line_mask] = line << g->l1i.shift;
+	m->fetches++;
+	return true;
+}
 
 /* model_signal - the signal that a count is. */
 quipu_signal model_signal(enum model_count);

@@ -32,16 +32,21 @@ struct model_predictor {
 void model_predictor_init(struct model_predictor *, const struct quipu_model *);
 
 /* model_predict_taken - a conditional branch of index @place (its address in units of the least
- * instruction) went. */
-static inline unsigned model_predict_taken(struct model_predictor *p, uint32_t place, bool taken)
+ * instruction) went; @taken is 0 or 1. Returns 1 when it was mispredicted, else 0. */
+static inline unsigned model_predict_taken(struct model_predictor *p, uint32_t place,
+					   unsigned taken)
 {
-	/* [taken][counter]: bit 2 is a misprediction, bits 1:0 the next value */
-	static const uint8_t step[2][4] = {{0, 0, 4 | 1, 4 | 2}, {4 | 1, 4 | 2, 3, 3}};
-	uint8_t *counter = &p->counter[(place ^ p->history) & p->mask];
-	uint8_t next = step[taken][*counter];
+	/* [taken][counter]: bits 1:0 are the next value, bit 2 a misprediction. That bit stays in
+	 * the counter, where nobody looks at it: to take it out costs an instruction in each block.
+	 */
+	static const uint8_t step[2][8] = {{0, 0, 4 | 1, 4 | 2, 0, 0, 4 | 1, 4 | 2},
+					   {4 | 1, 4 | 2, 3, 3, 4 | 1, 4 | 2, 3, 3}};
+	uint32_t history = p->history;
+	uint8_t *counter = &p->counter[(place ^ history) & p->mask];
+	uint32_t next = step[taken][*counter];
 
-	*counter = next & 3;
-	p->history = (p->history << 1 | taken) & p->history_mask;
+	*counter = (uint8_t)next;
+	p->history = (history * 2 + taken) & p->history_mask;
 	return next >> 2;
 }
 

@@ -113,6 +113,7 @@ enum isa_trait {
 	ISA_PHANTOM =
 		1u << 2, /* the last instruction of a block may not be in it (engine sheet 5.4) */
 	ISA_BIG_ENDIAN = 1u << 3,
+	ISA_WIDE = 1u << 4, /* it has vector registers of more than 16 bytes */
 };
 
 struct isa {

@@ -12,6 +12,7 @@
 #include <quipu/bits.h>
 
 #include "platform/riscv/overflow.h"
+#include "models.h"
 #include "plugin.h"
 
 #define MOST_WORDS 900 /* of a record after its head: it stays below the machine's 8 KiB */
@@ -122,6 +123,7 @@ static void find_nearest(struct seg_vcpu *v, const struct vcpu *p)
 		if (at < v->nearest[d->index])
 			v->nearest[d->index] = at;
 	}
+	models_watch(v);
 }
 
 /* The machine changed deadlines: look at all slots. */

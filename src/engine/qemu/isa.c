@@ -136,7 +136,7 @@ static const struct isa isas[] = {
 	 CALLS(ppc64le_calls)},
 	{"sparc64", 43, 8192, ISA_BRANCH | ISA_BIG_ENDIAN, "/usr/sparc64-linux-gnu", NULL,
 	 FAULTS(10), decode_sparc64, CALLS(sparc64_calls)},
-	{"x86_64", 62, 4096, ISA_TRACK | ISA_PHANTOM, NULL, "max", FAULTS(7), decode_x86_64,
+	{"x86_64", 62, 4096, ISA_TRACK | ISA_PHANTOM | ISA_WIDE, NULL, "max", FAULTS(7), decode_x86_64,
 	 CALLS(x86_64_calls)},
 };
 

@@ -35,6 +35,7 @@ static struct {
 } last_level[LAST_LEVELS];
 
 static bool threaded;
+static bool wide; /* the guest has wide registers and so has the host */
 
 /* How QEMU describes an access, read in place: its own functions for it cost a call each
  * (sheet 3.1, trap 7). */
@@ -92,6 +93,9 @@ int models_open(void)
 		return -1;
 	}
 	check_layout();
+#if defined(__x86_64__)
+	wide = engine.isa->traits & ISA_WIDE && __builtin_cpu_supports("avx");
+#endif
 	engine.fetch_shift = engine.model.l1i.shift;
 	for (unsigned k = 0; k < SEG_SCALARS; k++)
 		for (unsigned c = 0; c < MODEL_COUNTS; c++)
@@ -128,7 +132,10 @@ void models_begin(struct seg_vcpu *v)
 	if (s->ready)
 		model_memory_init(&s->memory, &engine.model, s->bytes, NULL);
 	model_predictor_init(&s->predict, &engine.model);
-	memset(s->seen, 0, sizeof(s->seen));
+	s->watched = true;
+	/* What is a signal is counted where the machine reads it. */
+	for (unsigned i = 0; i < nmoved; i++)
+		s->memory.at[moved[i].count] = &v->scalar[moved[i].scalar];
 	s->stamp = (s->stamp & bits_mask(48)) | (uint64_t)(vcpu_index(v) + 1) << 48;
 	s->stamp++;
 	if (engine.features & SEG_LABEL)
@@ -140,7 +147,16 @@ void models_forget(struct seg_vcpu *v)
 	struct models *s = vcpu_models(v);
 
 	memset(s->memory.count, 0, sizeof(s->memory.count));
-	memset(s->seen, 0, sizeof(s->seen));
+	s->watched = true;
+}
+
+void models_watch(struct seg_vcpu *v)
+{
+	struct models *s = vcpu_models(v);
+
+	s->watched = false;
+	for (unsigned i = 0; i < nmoved; i++)
+		s->watched |= v->nearest[SEG_LANES + moved[i].scalar] != INT64_MAX;
 }
 
 /* The cache of level 3 of the CPU that @v stands on. Two threads may both make it; one of them
@@ -172,57 +188,56 @@ static struct model_cache *level3(const struct seg_vcpu *v)
 
 /* ---- counts that moved ---- */
 
-/* How far a miss went: what was counted since the last access that counted something. */
-static uint32_t went(const struct model_memory *m, const uint64_t was[MODEL_COUNTS])
+/* Where QEMU's code leaves the upper halves of the host's registers in use, the vector instructions
+ * of the caches would wait for them. All of them are free here: a callback is a call. */
+static inline void zero_upper(void)
 {
-	static const struct {
-		uint8_t count;
-		uint16_t event;
-	} rows[] = {
-		{MODEL_L1I_MISSES, QUIPU_INSN_FETCH_MISS | QUIPU_INSN_L1_MISS},
-		{MODEL_L1D_READ_MISSES, QUIPU_INSN_L1_MISS},
-		{MODEL_L1D_WRITE_MISSES, QUIPU_INSN_L1_MISS},
-		{MODEL_L2_READ_MISSES, QUIPU_INSN_L2_MISS},
-		{MODEL_L2_WRITE_MISSES, QUIPU_INSN_L2_MISS},
-		{MODEL_MEM_READ_LINES, QUIPU_INSN_LL_MISS},
-		{MODEL_ITLB_MISSES, QUIPU_INSN_FETCH_MISS | QUIPU_INSN_TLB_MISS},
-		{MODEL_DTLB_READ_MISSES, QUIPU_INSN_TLB_MISS},
-		{MODEL_DTLB_WRITE_MISSES, QUIPU_INSN_TLB_MISS},
-		{MODEL_STLB_MISSES, QUIPU_INSN_STLB_MISS},
-	};
-	uint32_t events = 0;
-
-	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
-		if (m->count[rows[i].count] != was[rows[i].count])
-			events |= rows[i].event;
-	return events;
+#if defined(__x86_64__)
+	if (wide)
+		__asm__ volatile("vzeroupper" ::
+					 : "xmm0", "xmm1", "xmm2", "xmm3", "xmm4", "xmm5", "xmm6",
+					   "xmm7", "xmm8", "xmm9", "xmm10", "xmm11", "xmm12",
+					   "xmm13", "xmm14", "xmm15");
+#endif
 }
 
-/* Brings the signals up to date; true when one reached its deadline, or the cycles their lane's
- * end. */
-static bool settle(struct seg_vcpu *v, struct models *s, unsigned lost)
+/* As wide as the next block loads it: a narrower store would stall that. True when the lane is
+ * full.
+ */
+static inline bool lose(struct seg_vcpu *v, uint64_t lost)
 {
 	typedef uint64_t words __attribute__((vector_size(16)));
-	bool reached = false, changed = s->memory.changed;
-	lanes_t lanes;
+	uint64_t *acc = (uint64_t *)v->acc, cycles = lost << (16 * SEG_LANE_CYCLES);
 
-	for (unsigned i = 0; changed && i < nmoved; i++) {
-		uint64_t count = s->memory.count[moved[i].count];
-		unsigned k = moved[i].scalar;
+	if (engine.words)
+		*acc += cycles;
+	else
+		*(words *)acc += (words){cycles, 0};
+	return *acc >> (16 * SEG_LANE_CYCLES + 15) & 1;
+}
 
-		v->scalar[k] += count - s->seen[moved[i].count];
-		reached |= (int64_t)v->scalar[k] >= v->nearest[SEG_LANES + k];
-	}
-	s->went = reached | lost | (engine.features & SEG_LABEL) ? went(&s->memory, s->seen) : 0;
-	if (changed)
-		memcpy(s->seen, s->memory.count, sizeof(s->seen));
+/* Has a signal that moved reached its deadline, or have the cycles come to their lane's end? */
+static inline bool settle(struct seg_vcpu *v, struct models *s, unsigned lost)
+{
+	bool reached = lost && lose(v, lost);
+
+	if (s->watched && s->memory.changed)
+		for (unsigned i = 0; i < nmoved; i++) {
+			unsigned k = moved[i].scalar;
+
+			reached |= (int64_t)v->scalar[k] >= v->nearest[SEG_LANES + k];
+		}
 	s->memory.changed = 0;
-	if (!lost)
-		return reached;
-	/* As a whole vector: a narrow store would stall the vector load of the next block. */
-	lanes = *(lanes_t *)v->acc + (lanes_t)(words){(uint64_t)lost << 16, 0};
-	*(lanes_t *)v->acc = lanes;
-	return reached || ((words)lanes)[0] >> 31 & 1;
+	return reached;
+}
+
+/* How far the last miss went; asked once. */
+static inline uint32_t went(struct models *s)
+{
+	uint32_t events = s->memory.went;
+
+	s->memory.went = 0;
+	return events;
 }
 
 /* ---- instructions ---- */
@@ -236,27 +251,37 @@ static unsigned first_in(const struct block *t, uint64_t line)
 	return i;
 }
 
+static __attribute__((noinline)) void fetch_line(struct seg_vcpu *v, struct models *s,
+						 const struct block *t, uint64_t at)
+{
+	unsigned lost = model_fetch(&s->memory, at < t->pc ? t->pc : at);
+	uint32_t events;
+	bool reached;
+
+	if (!(s->memory.changed | lost))
+		return;
+	reached = settle(v, s, lost);
+	events = went(s);
+	if (engine.features & SEG_LABEL)
+		label_fetch(v, first_in(t, at), events);
+	if (reached)
+		fold_access(v, t, first_in(t, at), 0, events);
+}
+
 void models_fetch(struct seg_vcpu *v, const struct block *t)
 {
 	struct models *s = vcpu_models(v);
 	uint64_t bytes = UINT64_C(1) << engine.fetch_shift, at = t->pc & -bytes;
 	uint32_t fetches = s->memory.fetches;
-	bool reached;
 
 	if (!s->ready || !t->n)
 		return;
+	zero_upper();
 	if (!s->memory.l3)
 		s->memory.l3 = level3(v);
 	for (; at <= t->last; at += bytes) {
-		unsigned lost = model_fetch(&s->memory, at < t->pc ? t->pc : at);
-
-		if (!(s->memory.changed | lost))
-			continue;
-		reached = settle(v, s, lost);
-		if (engine.features & SEG_LABEL)
-			label_fetch(v, first_in(t, at), s->went);
-		if (reached)
-			fold_access(v, t, first_in(t, at), 0, s->went);
+		if (!model_fetched(&s->memory, at) && !model_fetch_hits(&s->memory, at))
+			fetch_line(v, s, t, at);
 	}
 	if (s->memory.fetches != fetches)
 		s->stamp++;
@@ -274,10 +299,12 @@ static __attribute__((noinline)) void access_missed(unsigned vcpu, uint32_t info
 	struct models *s = &engine_models[vcpu];
 	const struct block *t;
 	unsigned lost, size, store;
+	uint32_t events;
 	bool reached;
 
 	if (vcpu >= SEG_VCPUS || !s->ready)
 		return;
+	zero_upper();
 	size = 1u << (ask_qemu ? qemu_plugin_mem_size_shift(info) : ACCESS_SIZE(info));
 	store = ask_qemu ? qemu_plugin_mem_is_store(info) : ACCESS_STORE(info);
 	if (!s->memory.l3)
@@ -286,12 +313,13 @@ static __attribute__((noinline)) void access_missed(unsigned vcpu, uint32_t info
 	if (!(s->memory.changed | lost))
 		return;
 	reached = settle(v, s, lost);
+	events = went(s);
 	if (engine.features & SEG_LABEL)
-		label_miss(v, s->went);
-	if (!reached)
+		label_miss(v, events);
+	if (__builtin_expect(!reached, 1))
 		return;
 	t = (const struct block *)(uintptr_t)v->priv[HOT_PREV];
-	fold_access(v, t, (unsigned)(uintptr_t)udata, va, s->went);
+	fold_access(v, t, (unsigned)(uintptr_t)udata, va, events);
 }
 
 #define STORE_OFFSET                                                                               \

@@ -20,14 +20,13 @@ struct models {
 	_Alignas(64) uint64_t stamp; /* changes with the filters of the instruction side; never that
 					of another vCPU */
 	struct model_predictor predict;
-	uint64_t seen[MODEL_COUNTS]; /* of memory.count, what the signals have */
-	uint32_t went;		     /* how far the last miss went, enum quipu_insn_event */
-	void *bytes;		     /* of the caches */
+	void *bytes; /* of the caches */
 	bool ready;
+	bool watched; /* a signal that the models count has a deadline */
 };
 _Static_assert(sizeof(struct models) == MODELS_STRIDE, "stride");
 
-extern struct models engine_models[SEG_VCPUS];
+extern struct models engine_models[SEG_VCPUS] __attribute__((visibility("hidden")));
 
 static inline struct models *vcpu_models(const struct seg_vcpu *v)
 {
@@ -43,6 +42,8 @@ int models_open(void);
 void models_begin(struct seg_vcpu *);
 /* models_forget - its counts are 0 from here, its caches stay (the child of a fork). */
 void models_forget(struct seg_vcpu *);
+/* models_watch - the vCPU's deadlines have changed. */
+void models_watch(struct seg_vcpu *);
 /* models_fetch - @t was entered: its lines are fetched. Folds when a deadline is reached. */
 void models_fetch(struct seg_vcpu *, const struct block *t);
 

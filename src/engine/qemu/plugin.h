@@ -86,6 +86,8 @@ struct engine {
 	uint32_t features;
 	void (*ordinary)(unsigned vcpu,
 			 void *block); /* the callback of a block that is nothing special */
+	bool words;		       /* lanes are added by words (plugin.c) */
+	bool rep_lanes;		       /* a repetition adds to lanes, and nothing else */
 	struct rates rates;
 	struct quipu_model model;
 	unsigned fetch_shift; /* of a line of instructions */
