@@ -788,10 +788,15 @@ static const struct quipu_pmu_format formats_601[] = {
 };
 
 /* Linux 6.1 has no such switch; the legacy driver has none at all. */
-static const struct quipu_pmu_file files_612[] = {
-	{"/proc/sys/kernel/perf_user_access", "1"},
-	{NULL, NULL},
-};
+#define USER_ACCESS(value)                                                                         \
+	{                                                                                          \
+		{"/proc/sys/kernel/perf_user_access", value},                                      \
+		{                                                                                  \
+			NULL, NULL                                                                 \
+		}                                                                                  \
+	}
+static const struct quipu_pmu_file files_612[3][2] = {USER_ACCESS("0"), USER_ACCESS("1"),
+						      USER_ACCESS("2")};
 
 static void describe_pmu(struct sbi_driver *d)
 {
@@ -805,7 +810,7 @@ static void describe_pmu(struct sbi_driver *d)
 		.driver = d,
 		.formats = d->env.kernel >= 612 ? formats_612 : formats_601,
 		.events = d->env.events,
-		.files = d->env.kernel >= 612 ? files_612 : NULL,
+		.files = d->env.kernel >= 612 ? files_612[d->env.user_access] : NULL,
 		.event_init = sbi_event_init,
 		.add = sbi_add,
 		.del = sbi_del,
@@ -829,7 +834,7 @@ int sbi_driver_new(const struct riscv_driver_env *env, struct quipu_notes *notes
 	if (!d)
 		return r;
 	d->env = *env;
-	d->user_access = 1;
+	d->user_access = env->user_access;
 	d->cpus = calloc(env->machine->ncpus, sizeof(*d->cpus));
 	if (!d->cpus)
 		goto fail;

@@ -99,7 +99,8 @@ struct riscv_config {
 	bool unmodelled_zero; /* selectors that nothing drives count 0; else refused */
 	uint64_t charge_instructions, charge_cycles; /* S-mode activity of a system call */
 	uint64_t counter_reset;
-	unsigned priv_minor; /* 10, 11, 12 */
+	unsigned priv_minor;  /* 10, 11, 12 */
+	unsigned user_access; /* kernel.perf_user_access as the machine starts: 0..2 */
 };
 
 /* Firmware's view of a logical counter. */

@@ -157,6 +157,12 @@ int riscv_tree_config(struct quipu_riscv *rv, struct quipu_notes *notes)
 	c->charge_instructions = number_property(m, "quipu,charge-syscall-instructions", 0);
 	c->charge_cycles = number_property(m, "quipu,charge-syscall-cycles", 0);
 	c->counter_reset = number_property(m, "quipu,counter-reset", 0);
+	c->user_access = (unsigned)number_property(m, "quipu,user-access", 1);
+	if (c->user_access > 2) {
+		quipu_note(notes, QUIPU_NOTE_WRONG, "quipu,user-access",
+			   "is none of 0, 1, 2: taken as 1");
+		c->user_access = 1;
+	}
 	if (c->charge_instructions > UINT32_MAX || c->charge_cycles > UINT32_MAX) {
 		quipu_note(notes, QUIPU_NOTE_WRONG, "quipu,charge-syscall-*",
 			   "more than 2^32 - 1: no charge is made");

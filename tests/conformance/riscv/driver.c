@@ -663,6 +663,41 @@ static void user_access_follows_the_sysctl(void **state)
 	bench_close(&b);
 }
 
+/* A program's own rdcycle, rdinstret and rdtime, by the value that the machine starts with. */
+static void user_access_by_property(void **state)
+{
+	static const struct {
+		unsigned value;
+		uint64_t scounteren;
+		int cycle; /* 0: it reads; 2: illegal instruction */
+		const char *file;
+	} rows[] = {{0, 2, 2, "0"}, {1, 2, 2, "1"}, {2, 7, 0, "2"}, {3, 2, 2, "1"}};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		struct tree t = hart16;
+		const struct quipu_pmu_file *f;
+		struct bench b;
+		uint64_t v = 0;
+
+		t.numbers[0].name = "quipu,user-access";
+		t.numbers[0].value = rows[i].value;
+		bench_open(&b, &t, NULL);
+		assert_int_equal(csr(&b, 0, QUIPU_CSR_SCOUNTEREN), rows[i].scounteren);
+		assert_int_equal(quipu_riscv_csr_read(b.rv, 0, QUIPU_RISCV_U, QUIPU_CSR_CYCLE, &v),
+				 rows[i].cycle);
+		assert_int_equal(quipu_riscv_csr_read(b.rv, 0, QUIPU_RISCV_U, QUIPU_CSR_INSTRET,
+						      &v),
+				 rows[i].cycle);
+		assert_int_equal(quipu_riscv_csr_read(b.rv, 0, QUIPU_RISCV_U, QUIPU_CSR_TIME, &v),
+				 0);
+		f = b.pmu->files;
+		assert_string_equal(f->path, "/proc/sys/kernel/perf_user_access");
+		assert_string_equal(f->text, rows[i].file);
+		bench_close(&b);
+	}
+}
+
 static void long_counts_lose_nothing(void **state)
 {
 	struct quipu_event *e;
@@ -977,6 +1012,7 @@ static const struct CMUnitTest tests[] = {
 	TEST("P18 calls for enable, overflow, disable", calls_are_those_of_linux),
 	TEST("P19 hotplug", hotplug_stops_and_resets),
 	TEST("P20 perf_user_access", user_access_follows_the_sysctl),
+	TEST("P20 rdcycle by perf_user_access 0, 1, 2", user_access_by_property),
 	TEST("P21, P22 long counts", long_counts_lose_nothing),
 	TEST("P23 sysfs, byte for byte", sysfs_is_that_of_the_driver),
 	TEST("events without a model are refused and told", missing_models_are_refused_and_told),

@@ -212,6 +212,51 @@ static void every_width_wraps_and_fires_once(void **state)
 	}
 }
 
+/* What an engine tells of the instruction at which the counter overflowed. */
+static struct quipu_insn told;
+
+static void describe_and_serve(void *arg, const struct quipu_interrupt *irq)
+{
+	struct quipu_interrupt with = *irq;
+
+	with.insn = told;
+	quipu_riscv_interrupt(arg, &with);
+}
+
+/* Sheet 1.4: xepc is the next instruction to execute. */
+static void sepc_is_the_next_instruction(void **state)
+{
+	static const struct {
+		struct quipu_insn insn;
+		uint64_t sepc;
+	} rows[] = {
+		{{.size = 4, .class = QUIPU_INSN_LOAD, .next = 0x1004}, 0x1004},
+		{{.size = 2, .class = QUIPU_INSN_ALU, .next = 0x1002}, 0x1002},
+		{{.size = 4, .class = QUIPU_INSN_JUMP, .next = 0x4000}, 0x4000},
+		{{.size = 2, .class = QUIPU_INSN_BRANCH}, 0x1002}, /* not resolved */
+		{{0}, 0x1000},					   /* fed by hand */
+	};
+	struct harness h;
+	uint64_t v = 0;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		harness_open(&h, &(struct tree){0});
+		quipu_manual_signals_base(h.manual)->interrupt = describe_and_serve;
+		quipu_manual_signals_base(h.manual)->arg = h.rv;
+		told = rows[i].insn;
+		quipu_riscv_csr_write(h.rv, 0, QUIPU_RISCV_S, QUIPU_CSR_SIE,
+				      bits_one(QUIPU_RISCV_LCOFI));
+		quipu_riscv_ecall(h.rv, 0, QUIPU_SBI_PMU, 2, (uint64_t[6]){0, bits_one(3), 0, 2});
+		quipu_riscv_ecall(h.rv, 0, QUIPU_SBI_PMU, 3, (uint64_t[6]){3, 1, 1, UINT64_MAX});
+		quipu_manual_signals_feed(h.manual, 0, INSN, 1, 0x1000);
+		assert_int_equal(h.interrupts, 1);
+		quipu_riscv_csr_read(h.rv, 0, QUIPU_RISCV_S, QUIPU_CSR_SEPC, &v);
+		assert_int_equal(v, rows[i].sepc);
+		harness_close(&h);
+	}
+}
+
 static void harts_do_not_disturb_each_other(void **state)
 {
 	const struct tree t = {.harts = 3};
@@ -505,6 +550,7 @@ static void nothing_a_guest_passes_breaks_the_model(void **state)
 static const struct CMUnitTest tests[] = {
 	TEST("a counter of three signals overflows exactly", sum_of_signals_overflows_exactly),
 	TEST("counters of 16 to 64 bits wrap and fire once", every_width_wraps_and_fires_once),
+	TEST("sepc after an overflow is the next instruction", sepc_is_the_next_instruction),
 	TEST("harts do not disturb each other", harts_do_not_disturb_each_other),
 	TEST("a sampling event never lands where it cannot sample", sampling_never_lands_on_a_fixed_counter),
 	TEST("a call is one line of trace", a_call_is_one_line_of_trace),
