@@ -22,6 +22,8 @@ int cmd_script(int argc, char **argv);
 int cmd_exec(int argc, char **argv);
 int cmd_replay(int argc, char **argv);
 int cmd_machine(int argc, char **argv);
+/* quipu machine plug (@present) and unplug. */
+int cmd_machine_plug(const char *pmu, bool present);
 int cmd_doctor(int argc, char **argv);
 
 /* One line "quipu: ..." on standard error; returns 2, the exit status of a refused command. */

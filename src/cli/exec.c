@@ -313,6 +313,8 @@ static int serve(const struct options *o, struct run *run, struct gate *gate,
 		.host_events = o->host_events,
 		.engine = o->engine,
 		.root = place->outer_root,
+		.tree = &run->tree,
+		.tree_root = place->namespace ? "" : place->root,
 		.interrupts = open_interrupts(run, place),
 	};
 	int status = 0, rc = gate_attach(gate, run->system, &config);

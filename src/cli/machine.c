@@ -26,7 +26,8 @@ static const char usage[] =
 	"usage: quipu machine list [--json]\n"
 	"       quipu machine show [-v] [--json] MACHINE\n"
 	"       quipu machine check [--json] MACHINE\n"
-	"       quipu machine calibrate FILE.csv\n\n"
+	"       quipu machine calibrate FILE.csv\n"
+	"       quipu machine unplug|plug PMU\n\n"
 	"A MACHINE is the name of a shipped machine or a device tree file, source (.dts) or "
 	"flattened (.dtb).\n\n"
 	"  list    the shipped machines\n"
@@ -37,7 +38,10 @@ static const char usage[] =
 	"it\n"
 	"  calibrate  costs of classes and misses from measured runs, as a piece of device tree;\n"
 	"          the first line names the columns: cycles, run (a label), instruction classes\n"
-	"          (several joined by + get one cost), mispredict, memory, walk, second-tlb, l2, l3\n";
+	"          (several joined by + get one cost), mispredict, memory, walk, second-tlb, l2, l3\n"
+	"  unplug, plug  inside `quipu exec`: the device with that PMU (dmar1) leaves the running "
+	"machine, or\n"
+	"          comes back; events that were open on it are good for nothing any more\n";
 
 /* ---- words ---- */
 
@@ -702,11 +706,16 @@ int cmd_machine(int argc, char **argv)
 		return cli_error("machine %s: '%s' is one argument too many", what, argv[optind]);
 	if (!strcmp(what, "list"))
 		return list_machines(json);
+	if (!strcmp(what, "unplug") || !strcmp(what, "plug"))
+		return machine ? cmd_machine_plug(machine, !strcmp(what, "plug"))
+			       : cli_error("machine %s: which PMU? dmar1, for example", what);
 	if (!strcmp(what, "calibrate"))
 		return machine ? calibrate(machine)
 			       : cli_error("machine calibrate: which file of measured runs?");
 	if (strcmp(what, "show") && strcmp(what, "check"))
-		return cli_error("machine: '%s' is none of list, show, check, calibrate", what);
+		return cli_error(
+			"machine: '%s' is none of list, show, check, calibrate, unplug, plug",
+			what);
 	if (!machine)
 		return cli_error(
 			"machine %s: which one? `quipu machine list` names the shipped ones", what);

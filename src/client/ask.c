@@ -880,6 +880,11 @@ void ask(struct gate *g, struct client *c, const struct gate_request *q, size_t 
 		quipu_core_prctl(g->core, caller_tid(c, q), q->args[0]);
 		session_sync(g->session);
 		break;
+	case GATE_HOTPLUG:
+		catch_up(g, NULL, true);
+		g->payload[payload < GATE_PAYLOAD ? payload : GATE_PAYLOAD - 1] = 0;
+		a->reply.result = gate_hotplug(g, (const char *)g->payload, q->args[0]);
+		break;
 	case GATE_COMM: ask_comm(g, c, q, payload); break;
 	case GATE_EXEC: ask_exec(g, c, payload, a); return;
 	case GATE_EXEC_FAILED:

@@ -32,6 +32,8 @@ struct gate_config {
 	bool host_events; /* what the host runs natively counts on every machine */
 	bool engine;	  /* every program of the machine's instruction set runs under the engine,
 			     clients too */
+	struct quipu_tree **tree; /* what clients see, made anew when a PMU comes or goes */
+	const char *tree_root;	  /* below which it is written; "": bound over /sys */
 };
 
 /*

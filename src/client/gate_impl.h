@@ -146,6 +146,8 @@ void ask(struct gate *, struct client *, const struct gate_request *, size_t pay
 void ask_event_hung_up(struct gate *, struct gate_event *);
 void ask_exec_done(struct gate *, struct client *);
 void ask_client_left(struct gate *, struct client *);
+/* hotplug.c: errno of a PMU's device that is to come or go; the tree follows. */
+int gate_hotplug(struct gate *, const char *name, bool present);
 /* The machine's time follows the host's while nothing runs. */
 void ask_clock(struct gate *, uint64_t now);
 /* A request without a reply. */

@@ -64,6 +64,7 @@ enum gate_op {
 		      * environment ("NAME=value"   or "NAME" to take away), each ending in NUL */
 	GATE_EXEC_FAILED, /* the exec that was announced on this connection did not happen */
 	GATE_REASON,	  /* payload: why the last request of this connection was refused, text */
+	GATE_HOTPLUG,	  /* payload: name of a PMU; args: 1 its device is put back, 0 taken out */
 	GATE_OPS
 };
 

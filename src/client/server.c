@@ -121,9 +121,9 @@ void gate_wake(void *arg, struct quipu_event *event, unsigned bits)
 		e->hangs_up = true;
 		return;
 	}
-	if (bits & EPOLLHUP)
+	if (bits & (EPOLLHUP | EPOLLERR)) /* its task is gone, or its PMU */
 		set_flag(g, e, BOARD_HUP);
-	if (!e->async || (bits & EPOLLHUP))
+	if (!e->async || (bits & (EPOLLHUP | EPOLLERR)))
 		send_token(e);
 }
 

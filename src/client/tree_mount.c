@@ -191,6 +191,60 @@ static int bind_one(const char *root, const char *path, char *why, size_t why_le
 	return -errno;
 }
 
+/* ---- changes ---- */
+
+static bool reachable(const struct quipu_tree_file *f, const char *root)
+{
+	if (*root)
+		return true;
+	for (size_t i = 0; i < sizeof(bound) / sizeof(bound[0]); i++)
+		if (!strncmp(f->path, bound[i], strlen(bound[i])) &&
+		    f->path[strlen(bound[i])] == '/' && !access(bound[i], F_OK))
+			return true;
+	return false;
+}
+
+static const struct quipu_tree_file *find(const struct quipu_tree *t, const char *path)
+{
+	for (size_t i = 0; i < t->n; i++)
+		if (!strcmp(t->files[i].path, path))
+			return &t->files[i];
+	return NULL;
+}
+
+/* With the directories above that are empty then. */
+static void remove_file(const char *root, const char *file)
+{
+	char path[PATH], *slash;
+
+	if (snprintf(path, sizeof(path), "%s%s", root, file) >= (int)sizeof(path) || unlink(path))
+		return;
+	while ((slash = strrchr(path + strlen(root) + 1, '/')) != NULL) {
+		*slash = 0;
+		if (rmdir(path))
+			return;
+	}
+}
+
+int tree_update(const struct quipu_tree *old, const struct quipu_tree *now, const char *root)
+{
+	int first = 0;
+
+	for (size_t i = 0; i < old->n; i++)
+		if (reachable(&old->files[i], root) && !find(now, old->files[i].path))
+			remove_file(root, old->files[i].path);
+	for (size_t i = 0; i < now->n; i++) {
+		const struct quipu_tree_file *f = &now->files[i], *was = find(old, f->path);
+		int rc;
+
+		if (!reachable(f, root) || (was && !strcmp(was->text, f->text)))
+			continue;
+		rc = write_file(f, root);
+		first = first ? first : rc;
+	}
+	return first;
+}
+
 static int bind_all(const struct quipu_tree *t, const char *root, char *why, size_t why_len)
 {
 	int rc = 0;

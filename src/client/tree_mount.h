@@ -23,5 +23,11 @@ int tree_unshare(bool *user);
 int tree_mount(const struct quipu_tree *, char *why, size_t why_len);
 int tree_write(const struct quipu_tree *, const char *root, char *why, size_t why_len);
 void tree_remove(const char *root);
+/*
+ * tree_update - what was written of @old becomes @now: files that differ are written again, files
+ * and directories that are gone are removed. @root: that of tree_write; "" after tree_mount, and
+ * then only below what was bound. 0, or the first -errno.
+ */
+int tree_update(const struct quipu_tree *old, const struct quipu_tree *now, const char *root);
 
 #endif
