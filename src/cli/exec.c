@@ -19,6 +19,7 @@
 #include "cli/options.h"
 #include "client/gate.h"
 #include "client/protocol.h"
+#include "client/rtas_door.h"
 #include "client/tree_mount.h"
 #include "config.h"
 
@@ -352,12 +353,23 @@ out:
 	return rc;
 }
 
+/* Other processes ask a partition's firmware through it (quipu resolve). */
+static struct rtas_door *open_door(const struct run *run, int *rc)
+{
+	struct rtas_door *door = rtas_door_open(run->machine, getpid(), rc);
+
+	if (*rc)
+		*rc = cli_error("cannot open RTAS to clients: %s", strerror(-*rc));
+	return door;
+}
+
 int cmd_exec(int argc, char **argv)
 {
 	struct place place = {0};
 	struct options o;
 	struct run run = {0};
 	struct gate *gate;
+	struct rtas_door *door = NULL;
 	int rc = parse_options(&o, argc, argv);
 
 	if (rc)
@@ -387,10 +399,13 @@ int cmd_exec(int argc, char **argv)
 		leave_out_groups(run.tree);
 	if (!rc)
 		rc = show_tree(&run, &place);
+	if (!rc)
+		door = open_door(&run, &rc);
 	if (!rc) {
 		catch_signals();
 		rc = serve(&o, &run, gate, &place);
 	}
+	rtas_door_close(door);
 	gate_free(gate);
 	if (run.machine) {
 		run_house_notes(&run, o.run.verbose);

@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "cli/cli.h"
+#include "cli/hypervisor.h"
 #include "cli/events.h"
 #include "cli/options.h"
 #include "cli/progress.h"
@@ -453,6 +454,23 @@ char **record_command(char **argv)
 	return out;
 }
 
+/* The answer is good on the machine that was recorded: names are asked for now. NULL: no sample is
+ * the hypervisor's. */
+static char *hypervisor_names(struct recording *r)
+{
+	const uint64_t *addresses;
+	size_t n = perfdata_hypervisor(r->file, &addresses);
+	char *text = NULL;
+	struct hv hv;
+
+	if (!n || quipu_machine_find(r->run.machine, "quipu,hypervisor") < 0)
+		return NULL;
+	if (!hv_of_machine(&hv, r->run.machine))
+		text = hv_text(&hv, addresses, n);
+	hv_close(&hv);
+	return text;
+}
+
 static int finish_file(struct recording *r, char **argv)
 {
 	const struct quipu_machine *m = r->run.machine;
@@ -467,6 +485,7 @@ static int finish_file(struct recording *r, char **argv)
 		.memory_kb = m->memory_bytes / 1024,
 		.partial = run_partial(&r->run),
 	};
+	char *names = hypervisor_names(r);
 	struct perfdata_group *groups = record_groups(&r->list, &info.nr_groups);
 	struct perfdata_cpu *topology = make_topology(m);
 	struct perfdata_pmu *pmus;
@@ -481,6 +500,7 @@ static int finish_file(struct recording *r, char **argv)
 		pmus[i] =
 			(struct perfdata_pmu){.type = (uint32_t)all[i]->type, .name = all[i]->name};
 	info.pmus = pmus;
+	info.hypervisor = names;
 	info.topology = topology;
 	info.groups = groups;
 	if (!uname(&host)) {
@@ -490,6 +510,7 @@ static int finish_file(struct recording *r, char **argv)
 	rc = perfdata_finish(r->file, &info, &err);
 	r->file = NULL;
 	free((void *)info.cmdline);
+	free(names);
 	free(groups);
 	free(topology);
 	free(pmus);

@@ -13,6 +13,7 @@
 #include <jansson.h>
 
 #include "cli/cli.h"
+#include "cli/hypervisor.h"
 #include "profile/aggregate.h"
 #include "profile/profile.h"
 
@@ -23,6 +24,7 @@
 enum graph { GRAPH_NONE, GRAPH_CALLER, GRAPH_CALLEE };
 
 struct report {
+	struct hv_options hypervisor;
 	struct profile profile;
 	const struct perfdata_event *events;
 	size_t nr_events;
@@ -49,6 +51,8 @@ static const char usage[] =
 	"      --inline           functions that were inlined stand for themselves\n"
 	"  -n, --show-nr-samples  a column with the number of samples\n"
 	"      --percent-limit P  leave out entries below P percent\n"
+	"  -m, --machine M        names of hypervisor code from machine M, where the file has none\n"
+	"      --map FILE         names of hypervisor code from a symbol file\n"
 	"      --stdio            text on standard output (the only form beside --json)\n"
 	"      --json             everything as one JSON object\n";
 
@@ -123,7 +127,8 @@ enum {
 	OPT_NO_INLINE,
 	OPT_LIMIT,
 	OPT_STDIO,
-	OPT_JSON
+	OPT_JSON,
+	OPT_MAP
 };
 
 static int take_option(struct report *r, int c, const char **path)
@@ -140,6 +145,8 @@ static int take_option(struct report *r, int c, const char **path)
 	case OPT_LIMIT: return choose_limit(r, optarg);
 	case OPT_STDIO: return 0;
 	case OPT_JSON: r->json = true; return 0;
+	case 'm': r->hypervisor.machine = optarg; return 0;
+	case OPT_MAP: r->hypervisor.map = optarg; return 0;
 	default: fputs(usage, stderr); return 2;
 	}
 }
@@ -522,6 +529,20 @@ static void print_problems(const struct report *r)
 	free(seen.v);
 }
 
+/* Whose names those of the hypervisor are, and why some have none. */
+static void print_hypervisor(const struct report *r)
+{
+	char *why = hv_footer(&r->profile);
+
+	if (r->profile.hypervisor)
+		printf("# Hypervisor: names of %s; its activity is declared by the machine description, no "
+		       "hypervisor code was executed (modelled)\n",
+		       profile_hypervisor_where(r->profile.hypervisor));
+	if (why)
+		printf("# %s\n", why);
+	free(why);
+}
+
 static void print_text(const struct report *r)
 {
 	const struct perfdata_features *f = perfdata_features(r->profile.data);
@@ -535,6 +556,7 @@ static void print_text(const struct report *r)
 		printf("\n");
 	}
 	print_problems(r);
+	print_hypervisor(r);
 	printf("#\n# Total Lost Samples: %" PRIu64 "\n#\n", r->total_lost);
 	for (size_t i = 0; i < r->nr_events; i++)
 		print_event(r, i);
@@ -674,9 +696,13 @@ static void print_json(const struct report *r)
 static int run(struct report *r, const char *path)
 {
 	struct perfdata_error err;
+	int rc;
 
 	if (profile_open(&r->profile, path, &err))
 		return cli_error("%s", err.text);
+	rc = hv_profile(&r->profile, &r->hypervisor);
+	if (rc)
+		return rc;
 	r->events = perfdata_events(r->profile.data, &r->nr_events);
 	if (make_sums(r) || perfdata_each(r->profile.data, take_record, r))
 		return cli_error("out of memory");
@@ -701,10 +727,13 @@ int cmd_report(int argc, char **argv)
 		{"percent-limit", required_argument, NULL, OPT_LIMIT},
 		{"stdio", no_argument, NULL, OPT_STDIO},
 		{"json", no_argument, NULL, OPT_JSON},
+		{"machine", required_argument, NULL, 'm'},
+		{"map", required_argument, NULL, OPT_MAP},
 		{"help", no_argument, NULL, 'h'},
 		{0},
 	};
-	struct report r = {.keys = {PROFILE_KEY_COMM, PROFILE_KEY_OBJECT, PROFILE_KEY_SYMBOL},
+	struct report r = {.hypervisor = {.partition = 1},
+			   .keys = {PROFILE_KEY_COMM, PROFILE_KEY_OBJECT, PROFILE_KEY_SYMBOL},
 			   .nr_keys = 3,
 			   .children = -1,
 			   .graph = -1};
@@ -712,7 +741,7 @@ int cmd_report(int argc, char **argv)
 	int c, ret = 0;
 
 	optind = 0;
-	while (!ret && (c = getopt_long(argc, argv, "i:s:g:nh", longs, NULL)) != -1) {
+	while (!ret && (c = getopt_long(argc, argv, "i:s:g:m:nh", longs, NULL)) != -1) {
 		if (c == 'h') {
 			fputs(usage, stdout);
 			return 0;

@@ -14,11 +14,13 @@
 #include <quipu/bits.h>
 
 #include "cli/cli.h"
+#include "cli/hypervisor.h"
 #include "profile/aggregate.h"
 #include "profile/profile.h"
 
 enum field {
 	FIELD_COMM,
+	FIELD_MISC,
 	FIELD_PID,
 	FIELD_TID,
 	FIELD_CPU,
@@ -44,6 +46,7 @@ static const struct {
 	bool usual;
 } fields[FIELDS] = {
 	[FIELD_COMM] = {"comm", PERF_SAMPLE_TID, true},
+	[FIELD_MISC] = {"misc", 0, false},
 	[FIELD_PID] = {"pid", PERF_SAMPLE_TID, false},
 	[FIELD_TID] = {"tid", PERF_SAMPLE_TID, true},
 	[FIELD_CPU] = {"cpu", PERF_SAMPLE_CPU, true},
@@ -60,6 +63,7 @@ static const struct {
 
 struct script {
 	struct profile profile;
+	struct hv_options hypervisor;
 	const struct perfdata_event *events;
 	size_t nr_events;
 	int name_width;
@@ -74,9 +78,11 @@ static const char usage[] =
 	"Prints the samples of a recording one by one, as `perf script` does.\n\n"
 	"  -i, --input FILE    recording to read [perf.data]\n"
 	"  -F, --fields LIST   what to print: "
-	"comm,pid,tid,cpu,time,period,event,addr,weight,ip,sym,symoff,dso\n"
+	"comm,misc,pid,tid,cpu,time,period,event,addr,weight,ip,sym,symoff,dso\n"
 	"                      (+NAME adds to the usual ones, -NAME takes away)\n"
-	"      --ns            times with nanoseconds\n\n"
+	"      --ns            times with nanoseconds\n"
+	"  -m, --machine M     names of hypervisor code from machine M, where the file has none\n"
+	"      --map FILE      names of hypervisor code from a symbol file\n\n"
 	"Flame graph: quipu script | stackcollapse-perf.pl | flamegraph.pl > out.svg\n";
 
 static int find_field(const char *name)
@@ -108,10 +114,11 @@ static int choose_fields(struct script *s, char *list)
 		int f = find_field(word);
 
 		if (f < 0)
-			return cli_error("no field '%s'; there are comm, pid, tid, cpu, time, "
-					 "period, event, addr, weight, "
-					 "ip, sym, symoff, dso",
-					 word);
+			return cli_error(
+				"no field '%s'; there are comm, misc, pid, tid, cpu, time, "
+				"period, event, addr, weight, "
+				"ip, sym, symoff, dso",
+				word);
 		s->chosen = sign == '+' ? s->chosen | 1u << f : s->chosen & ~(1u << f);
 	}
 	return s->chosen ? 0 : cli_error("no field left to print; name some with -F");
@@ -138,6 +145,9 @@ static void print_who(struct script *s, const struct perfdata_event *ev,
 		printf("%5d ", (int)(pid ? r->pid : r->tid));
 	if (shows(s, ev, FIELD_CPU))
 		printf("[%03d] ", (int)r->cpu);
+	/* One letter; perf tests each mode as if it were a bit, and prints KUH for H. */
+	if (shows(s, ev, FIELD_MISC))
+		printf("%-5c ", "?KUHGg??"[r->misc & PERF_RECORD_MISC_CPUMODE_MASK]);
 }
 
 static void print_time(const struct script *s, uint64_t time)
@@ -248,6 +258,9 @@ static int run(struct script *s, const char *path)
 
 	if (profile_open(&s->profile, path, &err))
 		return cli_error("%s", err.text);
+	r = hv_profile(&s->profile, &s->hypervisor);
+	if (r)
+		return r;
 	s->events = perfdata_events(s->profile.data, &s->nr_events);
 	for (size_t i = 0; i < s->nr_events; i++)
 		if ((int)strlen(s->events[i].name) > s->name_width)
@@ -272,19 +285,26 @@ static int run(struct script *s, const char *path)
 int cmd_script(int argc, char **argv)
 {
 	static const struct option longs[] = {
-		{"input", required_argument, NULL, 'i'}, {"fields", required_argument, NULL, 'F'},
-		{"ns", no_argument, NULL, 'n'},		 {"no-inline", no_argument, NULL, 'I'},
-		{"help", no_argument, NULL, 'h'},	 {0},
+		{"input", required_argument, NULL, 'i'},
+		{"fields", required_argument, NULL, 'F'},
+		{"machine", required_argument, NULL, 'm'},
+		{"map", required_argument, NULL, 'M'},
+		{"ns", no_argument, NULL, 'n'},
+		{"no-inline", no_argument, NULL, 'I'},
+		{"help", no_argument, NULL, 'h'},
+		{0},
 	};
-	struct script s = {.chosen = usual_fields()};
+	struct script s = {.chosen = usual_fields(), .hypervisor = {.partition = 1}};
 	const char *path = "perf.data";
 	int c, r = 0;
 
 	optind = 0;
-	while (!r && (c = getopt_long(argc, argv, "i:F:h", longs, NULL)) != -1) {
+	while (!r && (c = getopt_long(argc, argv, "i:F:m:h", longs, NULL)) != -1) {
 		switch (c) {
 		case 'i': path = optarg; break;
 		case 'F': r = choose_fields(&s, optarg); break;
+		case 'm': s.hypervisor.machine = optarg; break;
+		case 'M': s.hypervisor.map = optarg; break;
 		case 'n': s.ns = true; break;
 		case 'I': /* nothing is inlined here anyway; scripts for perf say it */ break;
 		case 'h': fputs(usage, stdout); return 0;

@@ -138,7 +138,9 @@ static size_t add_unwound(struct profile_maps *maps, const struct profile_record
 size_t profile_frames(struct profile_maps *maps, const struct profile_record *r, bool inlines,
 		      struct profile_frame *f, size_t max)
 {
-	unsigned mode = r->misc & PERF_RECORD_MISC_CPUMODE_MASK;
+	unsigned mode = r->misc & PERF_RECORD_MISC_CPUMODE_MASK, own = mode;
+	/* Linux on POWER puts the sampled address under the kernel's or the program's marker. */
+	bool hypervisor = own == PERF_RECORD_MISC_HYPERVISOR;
 	size_t n = 0;
 
 	for (uint64_t i = 0; i < r->sample.nr_chain && n < max; i++) {
@@ -147,7 +149,8 @@ size_t profile_frames(struct profile_maps *maps, const struct profile_record *r,
 		if (ip >= PROFILE_CONTEXT_MAX)
 			mode = marker_mode(ip);
 		else
-			n += add_place(maps, r->pid, mode, ip, inlines, f + n, max - n);
+			n += add_place(maps, r->pid, hypervisor && ip == r->sample.ip ? own : mode,
+				       ip, inlines, f + n, max - n);
 	}
 	n += add_unwound(maps, r, inlines, f + n, max - n);
 	if (!n)

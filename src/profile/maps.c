@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "profile/hypervisor.h"
 #include "profile/maps.h"
 #include "profile/unwind.h"
 
@@ -36,6 +37,7 @@ struct profile_maps {
 	struct profile_symbols *symbols;
 	void *processes, *threads;
 	struct profile_unwind *unwind;
+	const struct profile_hypervisor *hypervisor;
 };
 
 static int by_pid(const void *a, const void *b)
@@ -321,6 +323,20 @@ static uint64_t kernel_address(const struct map *map, uint64_t ip)
 	return base && map->pgoff >> 32 ? ip - map->pgoff + base : ip;
 }
 
+void profile_maps_hypervisor(struct profile_maps *m, const struct profile_hypervisor *h)
+{
+	m->hypervisor = h;
+}
+
+/* No mapping tells of the hypervisor: its addresses are real ones, the same for all processes. */
+static void resolve_hypervisor(struct profile_maps *m, uint64_t ip, struct profile_place *out)
+{
+	*out = (struct profile_place){.ip = ip, .offset = ip, .addr = ip, .level = 'H'};
+	if (m->hypervisor)
+		out->symbol = profile_hypervisor_find(m->hypervisor, ip);
+	out->object = profile_symbols_object(m->symbols, "[hypervisor]");
+}
+
 void profile_maps_resolve(struct profile_maps *m, uint32_t pid, unsigned cpumode, uint64_t ip,
 			  struct profile_place *out)
 {
@@ -329,9 +345,13 @@ void profile_maps_resolve(struct profile_maps *m, uint32_t pid, unsigned cpumode
 	struct process *p = process(m, kernel ? KERNEL_PID : pid, false);
 	size_t at;
 
+	if (cpumode == PERF_RECORD_MISC_HYPERVISOR) {
+		resolve_hypervisor(m, ip, out);
+		return;
+	}
 	*out = (struct profile_place){
 		.ip = ip, .offset = ip, .addr = ip, .level = levels[cpumode & 7]};
-	/* The hypervisor's and another guest's addresses are not of this address space. */
+	/* Another guest's addresses are not of this address space. */
 	if (!p || (cpumode != PERF_RECORD_MISC_USER && !kernel))
 		return;
 	at = position(p, ip);

@@ -22,7 +22,10 @@ struct profile_place {
 	char level; /* '.' user, 'k' kernel, 'H' hypervisor, 'g' and 'u' guest, '?' unknown */
 };
 
+struct profile_hypervisor;
 struct profile_maps *profile_maps_new(struct profile_symbols *);
+/* Names of hypervisor code (hypervisor.h); the caller keeps it. NULL: none. */
+void profile_maps_hypervisor(struct profile_maps *, const struct profile_hypervisor *);
 void profile_maps_free(struct profile_maps *);
 /* Take a COMM, FORK, EXIT, MMAP or MMAP2 record; others are of no interest. 0 or -ENOMEM. */
 int profile_maps_record(struct profile_maps *, const struct profile_record *);

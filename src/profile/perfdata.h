@@ -59,6 +59,7 @@ struct perfdata_info {
 	const struct perfdata_group *groups;
 	size_t nr_groups;
 	bool partial; /* some of what ran was not counted: what is labelled exact is not whole */
+	const char *hypervisor;	  /* text of profile/hypervisor.h */
 	const uint8_t *kernel_id; /* build id of the host's kernel */
 	unsigned kernel_id_size;
 	const void *tracing; /* formats of tracepoints, as trace-cmd lays them out */
@@ -118,6 +119,9 @@ void perfdata_abort(struct perfdata_writer *);
 /* Bytes and samples written so far: for the progress line. */
 uint64_t perfdata_bytes(const struct perfdata_writer *);
 uint64_t perfdata_samples(const struct perfdata_writer *);
+/* The hypervisor addresses of the samples so far, sorted, each once; the writer's own. Their
+ * number. */
+size_t perfdata_hypervisor(struct perfdata_writer *, const uint64_t **addresses);
 
 /* ---- reader ---- */
 
@@ -149,6 +153,8 @@ struct perfdata_features {
 	struct perfdata_build_id *build_ids;
 	size_t nr_build_ids;
 	bool by_quipu, partial;
+	char *hypervisor; /* text of profile/hypervisor.h, NULL: none */
+	size_t hypervisor_len;
 	bool compressed;
 	uint64_t set[4]; /* feature bits */
 };

@@ -56,6 +56,7 @@ enum perfdata_feature {
 	PERFDATA_COMPRESSED = 27,
 	/* Ours: far above perf's own (31 in 6.1); perf skips bits that it does not know. */
 	PERFDATA_QUIPU = 240,
+	PERFDATA_HYPERVISOR = 250, /* names of hypervisor code: hypervisor.h */
 };
 
 /*

@@ -462,6 +462,18 @@ static void read_quipu(struct perfdata *d, struct span *s)
 	}
 }
 
+static void read_hypervisor(struct perfdata *d, struct span *s)
+{
+	size_t len = s->n;
+	const uint8_t *p = span_take(s, len);
+
+	d->feat.hypervisor = p && len ? malloc(len) : NULL;
+	if (!d->feat.hypervisor)
+		return;
+	memcpy(d->feat.hypervisor, p, len);
+	d->feat.hypervisor_len = len;
+}
+
 static const struct {
 	unsigned bit;
 	feature_fn *read;
@@ -480,6 +492,7 @@ static const struct {
 	{PERFDATA_SAMPLE_TIME, read_time},
 	{PERFDATA_COMPRESSED, read_compressed},
 	{PERFDATA_QUIPU, read_quipu},
+	{PERFDATA_HYPERVISOR, read_hypervisor},
 };
 
 static int read_features(struct perfdata *d, const char *path, struct perfdata_error *err)
@@ -715,6 +728,7 @@ static void free_features(struct perfdata_features *f)
 		free(f->cmdline[i]);
 	for (size_t i = 0; i < f->nr_build_ids; i++)
 		free(f->build_ids[i].path);
+	free(f->hypervisor);
 	free(f->cmdline);
 	free(f->build_ids);
 	free(f->hostname);

@@ -18,6 +18,7 @@
 #include "config.h"
 #include "profile/buildid.h"
 #include "profile/perfdata.h"
+#include "profile/hypervisor.h"
 #include "profile/perfdata_format.h"
 
 #define BUFFER		   (256u * 1024)
@@ -43,6 +44,7 @@ struct perfdata_writer {
 	struct perfdata_event *events;
 	size_t nr_events;
 	struct profile_ids ids;
+	struct profile_addresses hypervisor;
 	uint64_t samples, lost;
 	bool has_time;
 	uint64_t time_first, time_last;
@@ -314,7 +316,9 @@ static int note_record(struct perfdata_writer *w, const uint8_t *p)
 	if (type == PERF_RECORD_SAMPLE) {
 		if (w->events[event].attr.sample_type & PERF_SAMPLE_TIME)
 			note_time(w, rec.time);
-		return 0;
+		return (rec.misc & PERF_RECORD_MISC_CPUMODE_MASK) == PERF_RECORD_MISC_HYPERVISOR
+			       ? profile_addresses_add(&w->hypervisor, rec.sample.ip)
+			       : 0;
 	}
 	if (type == PERF_RECORD_LOST) {
 		w->lost += rec.lost.lost;
@@ -438,6 +442,13 @@ int perfdata_kernel(struct perfdata_writer *w, uint64_t start, uint64_t end, uin
 	blob_u64(&b, base);
 	blob_name_and_trailer(w, &b, name);
 	return append_blob(w, &b);
+}
+
+size_t perfdata_hypervisor(struct perfdata_writer *w, const uint64_t **addresses)
+{
+	profile_addresses_sort(&w->hypervisor);
+	*addresses = w->hypervisor.v;
+	return w->hypervisor.n;
 }
 
 uint64_t perfdata_lost(const struct perfdata_writer *w)
@@ -764,6 +775,14 @@ static void feature_quipu(struct blob *b, const struct perfdata_writer *w,
 	blob_free(&labels);
 }
 
+static void feature_hypervisor(struct blob *b, const struct perfdata_writer *w,
+			       const struct perfdata_info *info)
+{
+	(void)w;
+	if (info->hypervisor)
+		blob_add(b, info->hypervisor, strlen(info->hypervisor));
+}
+
 static const struct {
 	unsigned bit; /* ascending: the sections lie in the order of the bits */
 	feature_fn *add;
@@ -777,6 +796,7 @@ static const struct {
 	{PERFDATA_CPU_TOPOLOGY, feature_topology}, {PERFDATA_NUMA_TOPOLOGY, feature_numa},
 	{PERFDATA_PMU_MAPPINGS, feature_pmus},	   {PERFDATA_GROUP_DESC, feature_groups},
 	{PERFDATA_SAMPLE_TIME, feature_time},	   {PERFDATA_QUIPU, feature_quipu},
+	{PERFDATA_HYPERVISOR, feature_hypervisor},
 };
 #define NR_FEATURES (sizeof(features) / sizeof(features[0]))
 
@@ -939,6 +959,7 @@ void perfdata_abort(struct perfdata_writer *w)
 		free(w->mapped[i]);
 	free(w->events);
 	free(w->mapped);
+	profile_addresses_free(&w->hypervisor);
 	profile_ids_free(&w->ids);
 	blob_free(&w->attrs);
 	free(w->temporary);

@@ -20,6 +20,9 @@ int profile_open(struct profile *p, const char *path, struct perfdata_error *err
 		return -ENOMEM;
 	}
 	f = perfdata_features(p->data);
+	if (f->hypervisor)
+		p->hypervisor = profile_hypervisor_read(f->hypervisor, f->hypervisor_len);
+	profile_maps_hypervisor(p->maps, p->hypervisor);
 	for (size_t i = 0; i < f->nr_build_ids; i++)
 		profile_symbols_expect(p->symbols, f->build_ids[i].path, f->build_ids[i].id,
 				       f->build_ids[i].size);
@@ -29,6 +32,7 @@ int profile_open(struct profile *p, const char *path, struct perfdata_error *err
 void profile_close(struct profile *p)
 {
 	profile_maps_free(p->maps);
+	profile_hypervisor_free(p->hypervisor);
 	profile_symbols_free(p->symbols);
 	perfdata_close(p->data);
 	*p = (struct profile){0};

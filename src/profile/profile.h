@@ -6,6 +6,7 @@
 #ifndef QUIPU_PROFILE_PROFILE_H
 #define QUIPU_PROFILE_PROFILE_H
 
+#include "profile/hypervisor.h"
 #include "profile/maps.h"
 #include "profile/perfdata.h"
 #include "profile/symbols.h"
@@ -14,6 +15,7 @@ struct profile {
 	struct perfdata *data;
 	struct profile_symbols *symbols;
 	struct profile_maps *maps;
+	struct profile_hypervisor *hypervisor; /* names that the file has, or NULL */
 };
 
 /* profile_open - 0, or -errno with @err. profile_close - a profile that was opened, or zeroed. */

@@ -11,14 +11,16 @@
 #include <string.h>
 #include <unistd.h>
 
-#include <dwarf.h>
 #include <elfutils/libdw.h>
 #include <elfutils/libdwelf.h>
 #include <gelf.h>
 
 #include "profile/buildid.h"
+#include "profile/inlines.h"
 #include "profile/kallsyms.h"
 #include "profile/symbols.h"
+
+#define INLINES_MAX 64u /* calls inlined into each other */
 
 struct symbol {
 	struct profile_symbol pub;
@@ -56,6 +58,7 @@ struct object {
 	Elf *elf, *debug_elf;
 	Dwarf *dwarf;
 	bool dwarf_tried;
+	struct inline_index *index;
 	void *inlines; /* tree of struct inlines */
 	void *names;   /* tree of struct profile_symbol: inlined functions by name */
 };
@@ -108,6 +111,7 @@ static void free_object(void *p)
 
 	tdestroy(o->inlines, free_inlines);
 	tdestroy(o->names, free);
+	inline_index_free(o->index);
 	if (o->dwarf)
 		dwarf_end(o->dwarf);
 	elf_end(o->debug_elf);
@@ -644,22 +648,6 @@ static Dwarf *dwarf_of(struct object *o)
 	return o->dwarf;
 }
 
-/* The compile unit of @addr: from the table of ranges, or (clang writes none) by asking each. */
-static bool find_unit(Dwarf *dw, uint64_t addr, Dwarf_Die *unit)
-{
-	Dwarf_CU *cu = NULL;
-	Dwarf_Die die;
-
-	if (dwarf_addrdie(dw, addr, unit))
-		return true;
-	while (!dwarf_get_units(dw, cu, &cu, NULL, NULL, &die, NULL))
-		if (dwarf_haspc(&die, addr) == 1) {
-			*unit = die;
-			return true;
-		}
-	return false;
-}
-
 static const struct profile_symbol *inlined_symbol(struct object *o, const char *name)
 {
 	struct profile_symbol key = {.name = name}, *s;
@@ -678,40 +666,19 @@ static const struct profile_symbol *inlined_symbol(struct object *o, const char 
 	return s;
 }
 
-static void add_frame(struct object *o, struct inlines *in, Dwarf_Die *die)
-{
-	const char *name = dwarf_diename(die);
-	const struct profile_symbol *s = name ? inlined_symbol(o, name) : NULL;
-	const struct profile_symbol **v = s ? realloc(in->frames, (in->n + 1) * sizeof(*v)) : NULL;
-
-	if (!v)
-		return;
-	in->frames = v;
-	v[in->n++] = s;
-}
-
 static void walk_inlines(struct object *o, struct inlines *in)
 {
-	Dwarf *dw = dwarf_of(o);
-	Dwarf_Die unit, *innermost = NULL, *scopes = NULL;
-	int n;
+	const char *names[INLINES_MAX];
+	size_t n;
 
-	if (!dw || !find_unit(dw, in->addr, &unit))
-		return;
-	/*
-	 * By address libdw gives the scopes that the inlined function was written in; who it was
-	 * inlined into are those around its own entry.
-	 */
-	n = dwarf_getscopes(&unit, in->addr, &innermost);
-	n = n > 0 ? dwarf_getscopes_die(&innermost[0], &scopes) : 0;
-	free(innermost);
-	for (int i = 0; i < n; i++) {
-		if (dwarf_tag(&scopes[i]) == DW_TAG_subprogram)
-			break;
-		if (dwarf_tag(&scopes[i]) == DW_TAG_inlined_subroutine)
-			add_frame(o, in, &scopes[i]);
+	if (!o->index && dwarf_of(o))
+		o->index = inline_index_new(dwarf_of(o));
+	n = o->index ? inline_index_find(o->index, in->addr, names, INLINES_MAX) : 0;
+	in->frames = n ? calloc(n, sizeof(*in->frames)) : NULL;
+	for (size_t i = 0; in->frames && i < n; i++) {
+		in->frames[in->n] = inlined_symbol(o, names[i]);
+		in->n += in->frames[in->n] != NULL;
 	}
-	free(scopes);
 }
 
 size_t profile_object_inlines(struct profile_object *pub, uint64_t offset,

@@ -572,8 +572,8 @@ static void in_hypervisor(struct power_driver *d, const struct quipu_interrupt *
 		memcpy(d->chain + 1, irq->chain, n * sizeof(d->chain[0]));
 	sample->ip = siar;
 	sample->addr = 0;
-	sample->chain = irq->chain ? d->chain : NULL;
-	sample->nr_chain = irq->chain ? n + 1 : 0;
+	sample->chain = d->chain;
+	sample->nr_chain = n + 1;
 	sample->through_kernel = true;
 }
 
