@@ -282,6 +282,7 @@ struct quipu_sample {
 	uint64_t data_src; /* 0: the "not available" default */
 	const uint64_t *chain;
 	size_t nr_chain; /* user call sites, innermost first, without ip */
+	bool no_chain;	 /* nobody walked any stack: not even the ip heads a chain */
 	const uint64_t *branches;
 	size_t nr_branches;
 	const void *raw;

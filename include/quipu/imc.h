@@ -152,6 +152,9 @@ void quipu_imc_set_exact(struct quipu_imc *, bool exact);
 /* quipu_imc_interrupt - the engine reached deadlines that this hardware armed: trace counters that
  * wrapped. */
 void quipu_imc_interrupt(struct quipu_imc *, const struct quipu_interrupt *);
+/* quipu_imc_set_log - where lines for a person go: a trace buffer smaller than its register says.
+ * NULL: nowhere. */
+void quipu_imc_set_log(struct quipu_imc *, void (*log)(void *arg, const char *line), void *arg);
 /* quipu_imc_traffic - @n times @what on memory port @port of @chip. */
 void quipu_imc_traffic(struct quipu_imc *, uint32_t chip, unsigned port,
 		       enum quipu_imc_traffic what, uint64_t n);

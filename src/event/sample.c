@@ -132,6 +132,8 @@ static void put_callchain(struct out *o, const struct sampling *x)
 	uint64_t head[4];
 	size_t nr = 0, sites = 0;
 
+	if (s->no_chain)
+		kernel = user = false;
 	if (!from_user && kernel && room) {
 		head[nr++] = mode_of(s) == PERF_RECORD_MISC_HYPERVISOR && !s->through_kernel
 				     ? CONTEXT_HV

@@ -75,7 +75,7 @@ static void deliver(struct imc_driver *d, struct quipu_event *e, uint64_t buffer
 	for (uint32_t at = 0; at + RECORD_BYTES <= size; at += RECORD_BYTES) {
 		uint8_t record[RECORD_BYTES];
 		uint64_t tb1, ip;
-		struct quipu_sample sample = {0};
+		struct quipu_sample sample = {.no_chain = true};
 
 		if (quipu_imc_read(d->imc, buffer + at, record, sizeof(record)))
 			return;

@@ -39,6 +39,12 @@ void quipu_imc_advance(struct quipu_imc *imc)
 	imc_sync(imc);
 }
 
+void quipu_imc_set_log(struct quipu_imc *imc, void (*log)(void *arg, const char *line), void *arg)
+{
+	imc->log = log;
+	imc->log_arg = arg;
+}
+
 void quipu_imc_set_exact(struct quipu_imc *imc, bool exact)
 {
 	imc->exact = exact;

@@ -104,6 +104,9 @@ struct quipu_imc {
 	uint64_t (*now)(void *arg);
 	void *arg;
 	struct imc_tree tree;
+	void (*log)(void *arg, const char *line);
+	void *log_arg;
+	bool clamped; /* said once */
 	bool exact;
 	bool busy; /* it is bringing itself up to date */
 	struct imc_memory **memory;

@@ -52,6 +52,8 @@ static int room_create(const struct quipu_platform_env *env, void **self)
 	err = imc_tree_read(env->machine, true, env->notes, &r->tree);
 	if (!err) {
 		r->imc = quipu_imc_new(env->machine, env->signals, room_now, r);
+		if (r->imc)
+			quipu_imc_set_log(r->imc, env->trace, env->trace_arg);
 		err = r->imc ? imc_driver_new(env, r->imc, &r->tree, &r->driver) : -ENOMEM;
 	}
 	if (err) {

@@ -6,6 +6,7 @@
  * which advances while the thread runs a task, the deadline lies on its cycles. A record raises no
  * interrupt for software: the driver never hears of it.
  */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -15,13 +16,30 @@
 #define CPMC1_OFFSET  0x18u
 #define HV_PR	      3u /* host user */
 
-static unsigned buffer_records(const struct quipu_imc *imc, uint64_t scom, uint64_t address)
+/* A buffer that is smaller than its register says: the hardware would write on behind it. */
+static void say_clamped(struct quipu_imc *imc, uint64_t want, uint64_t fits)
+{
+	char line[128];
+
+	if (imc->clamped || !imc->log)
+		return;
+	imc->clamped = true;
+	snprintf(
+		line, sizeof(line),
+		"TRACE_IMC_SCOM asks for %u trace records, the memory at LDBAR holds %u: they wrap there",
+		(unsigned)want, (unsigned)fits);
+	imc->log(imc->log_arg, line);
+}
+
+static unsigned buffer_records(struct quipu_imc *imc, uint64_t scom, uint64_t address)
 {
 	unsigned size = (unsigned)quipu_ibm_field(scom, 48, 50);
 	const struct imc_memory *m = imc_memory_find(imc, address, IMC_RECORD);
 	uint64_t fits = m ? (m->size - (address - m->base)) / IMC_RECORD : 0;
 	uint64_t want = size <= 4 ? UINT64_C(4096) << size : 0;
 
+	if (fits && fits < want)
+		say_clamped(imc, want, fits);
 	return (unsigned)(want < fits ? want : fits);
 }
 

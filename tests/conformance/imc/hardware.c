@@ -465,18 +465,29 @@ static void e8_other_selects(void **state)
 	assert_int_not_equal(word(a, 1, 0), 0);
 }
 
+static void count_line(void *arg, const char *line)
+{
+	assert_non_null(strstr(line, "8192 trace records"));
+	++*(unsigned *)arg;
+}
+
 static void e9_larger_than_the_memory(void **state)
 {
 	uint64_t a = trace_on(0x40000);
 	struct quipu_imc_trace_count n;
+	unsigned lines = 0;
 
 	(void)state;
+	quipu_imc_set_log(bed.imc, count_line, &lines);
 	assert_int_equal(quipu_imc_scom_write(bed.imc, 0, 0x20010aa9,
 					      QUIPU_TRACE_SCOM | quipu_ibm_put(1, 48, 50)),
 			 0);
 	bed_run(&bed, 1, 40 * MS);
 	quipu_imc_trace_counts(bed.imc, 0, &n);
 	assert_int_equal(n.overwritten, 1003);
+	assert_int_equal(n.written, n.taken + n.overwritten + n.left);
+	assert_int_equal(n.left, 4096);
+	assert_int_equal(lines, 1);
 	assert_true(word(a, 0, 0) > word(a, 4095, 0));
 }
 
