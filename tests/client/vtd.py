@@ -292,4 +292,28 @@ def class_entries(work):
     equal(len(rows), 12, "files")
 
 
+@test("S8: a unit that is unplugged takes its PMU and its events along; plugged in again it is as new")
+def unplug(work):
+    need("perf")
+    quipu = os.environ["QUIPU"]
+    got = on(work, "vtd", f"""
+perf stat -x, -o open -e dmar1/iommu_requests/ -a sh -c 'echo > ready; sleep 0.5' &
+n=0; until [ -s ready ] || [ $n -gt 600 ]; do n=$((n+1)); sleep 0.05; done
+{quipu} machine unplug dmar1 && ls {DEVICES} && ls -d /sys/class/iommu/dmar1
+wait; grep dmar1 open >&2
+perf stat -x, -e dmar1/iommu_requests/ -a true 2>&1 | grep -c 'Cannot find PMU `dmar1'
+{quipu} machine unplug dmar1 2>> said; echo $?
+{quipu} machine unplug cpu0 2>> said; echo $?
+{quipu} machine plug dmar1 && ls {DEVICES}
+perf stat -x, -e {DOCUMENT} -a sleep 1
+""")
+    equal(lines(got), ["dmar0", "software", "1", "1", "1", "dmar0", "dmar1", "software"], "what the shell saw")
+    equal([row[1] for row in counts(got)], ["<not counted>", 368947], "the event that was open, and one after it")
+    with open(work.path("said"), encoding="utf-8") as said:
+        equal(said.read().splitlines(), ["quipu: machine unplug dmar1: dmar1 is taken out already",
+                                         "quipu: machine unplug cpu0: cpu0 is no device that can be taken out"], "refusals")
+    outside = work.quipu("machine", "unplug", "dmar1", status=2)
+    holds("inside `quipu exec`" in outside.err, f"outside\n{outside}")
+
+
 main()
