@@ -77,6 +77,9 @@ uint64_t rock_ring_frequency(const struct quipu_event *e)
 		return freq;
 	if (slot_of(e) == SLOT_INSTR)
 		return 100;
+	/* A generic event has no term for it: as fine as the hypervisor lets it be. */
+	if (a->type == PERF_TYPE_HARDWARE || a->type == PERF_TYPE_HW_CACHE)
+		return 250;
 	group = (unsigned)bits_get(quipu_event_hw((struct quipu_event *)e)->event_base, 23, 12);
 	sel = (unsigned)bits_get(quipu_event_hw((struct quipu_event *)e)->event_base, 11, 0);
 	if (group == 0)
