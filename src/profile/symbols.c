@@ -41,6 +41,14 @@ struct inlines {
 	const struct profile_symbol **frames;
 };
 
+/* Texts one behind the other: the kernel has a hundred thousand. */
+#define CHUNK (256u * 1024)
+struct chunk {
+	struct chunk *next;
+	size_t n;
+	char text[CHUNK];
+};
+
 struct object {
 	struct profile_object pub;
 	struct profile_symbols *set;
@@ -54,6 +62,7 @@ struct object {
 	size_t nr_segments;
 	struct symbol *symbols;
 	size_t nr_symbols, room;
+	struct chunk *names_of_own; /* of symbols whose names stand in no file that stays mapped */
 	int fd, debug_fd;
 	Elf *elf, *debug_elf;
 	Dwarf *dwarf;
@@ -109,6 +118,10 @@ static void free_object(void *p)
 {
 	struct object *o = p;
 
+	for (struct chunk *c = o->names_of_own, *next; c; c = next) {
+		next = c->next;
+		free(c);
+	}
 	tdestroy(o->inlines, free_inlines);
 	tdestroy(o->names, free);
 	inline_index_free(o->index);
@@ -223,6 +236,27 @@ static bool in_code(const struct object *o, uint64_t addr)
 	return false;
 }
 
+static const char *keep_name(struct object *o, const char *name)
+{
+	size_t len = strlen(name) + 1;
+	struct chunk *c = o->names_of_own;
+
+	if (len > CHUNK)
+		return NULL;
+	if (!c || CHUNK - c->n < len) {
+		c = malloc(sizeof(*c));
+		if (!c)
+			return NULL;
+		c->next = o->names_of_own;
+		c->n = 0;
+		o->names_of_own = c;
+	}
+	name = memcpy(c->text + c->n, name, len);
+	c->n += len;
+	return name;
+}
+
+/* @name lives as long as the object. */
 static int add_symbol(struct object *o, uint64_t start, uint64_t size, const char *name,
 		      unsigned bind)
 {
@@ -235,9 +269,6 @@ static int add_symbol(struct object *o, uint64_t start, uint64_t size, const cha
 		o->symbols = v;
 		o->room = room;
 	}
-	name = profile_symbols_intern(o->set, name);
-	if (!name)
-		return -ENOMEM;
 	o->symbols[o->nr_symbols] = (struct symbol){
 		.pub = {.start = start,
 			.end = start + size < start ? UINT64_MAX : start + size,
@@ -360,7 +391,8 @@ static int add_linkage_entry(struct object *o, Elf_Scn *symbols, const GElf_Rela
 	if (!name || !name[0])
 		return 0;
 	snprintf(text, sizeof(text), "%s@plt", name);
-	return add_symbol(o, at, size, text, STB_GLOBAL);
+	name = keep_name(o, text);
+	return name ? add_symbol(o, at, size, name, STB_GLOBAL) : -ENOMEM;
 }
 
 static int read_linkage(struct object *o)
@@ -501,12 +533,14 @@ static int take_kernel_symbol(void *arg, const struct kallsyms_line *l)
 	unsigned bind = l->type == 'w' || l->type == 'W' ? STB_WEAK
 			: l->type == 'T'		 ? STB_GLOBAL
 							 : STB_LOCAL;
+	const char *name;
 
 	if (!k->module[0] && !strcmp(l->name, "_text"))
 		k->o->base = l->addr;
 	if (!l->addr || !strchr("tTwW", l->type) || strcmp(l->module, k->module))
 		return 0;
-	return add_symbol(k->o, l->addr, 0, l->name, bind);
+	name = keep_name(k->o, l->name);
+	return name ? add_symbol(k->o, l->addr, 0, name, bind) : -ENOMEM;
 }
 
 static const char *load_kernel(struct object *o)
