@@ -15,14 +15,14 @@ SMALL = [
     ("true", guest("true"), [], 0),
     ("exit3", guest("exit3"), [], 3),
     ("recurse", guest("recurse"), [], 0),
-    ("memory", guest("memory"), ["1", "256"], 0),
-    ("realistic", guest("realistic"), ["1", "16"], 0),
+    ("memory", guest("memory"), ["1", "64"], 0),
+    ("realistic", guest("realistic"), ["1", "4"], 0),
     ("sleeper", guest("sleeper"), ["10"], 0),
     ("shapes static", guest("shapes-static"), [], 0),
     ("shapes static-pie", guest("shapes-static-pie"), [], 0),
     ("shapes dynamic", guest("shapes-dynamic"), [], 0),
     ("shapes pie", guest("shapes-pie"), [], 0),
-    ("realistic dynamic", guest("realistic-dynamic"), ["1", "16"], 0),
+    ("realistic dynamic", guest("realistic-dynamic"), ["1", "4"], 0),
 ]
 LOADER = "/usr/riscv64-linux-gnu/lib/ld-linux-riscv64-lp64d.so.1"
 

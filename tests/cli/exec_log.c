@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * exec_log [PERIOD]: the independent count. Reads on standard input what
+ * exec_log [PERIOD]...: the independent count. Reads on standard input what
  * `qemu-riscv64 -singlestep -d in_asm,exec,nochain` writes: with one instruction per block and no
  * chaining, one "Trace" line is one executed instruction, and its second address is the pc. The
  * listing of each translated instruction tells which of them are ecall or ebreak: these trap and do
  * not retire (RISC-V privileged specification, minstret).
  *
- * Prints "total N" (retired) and "pc HEX N" for each pc; or, with PERIOD, the pc of every PERIOD-th
- * retired instruction, one a line, in order. It knows nothing of quipu, and quipu's plugin has no
- * part in it.
+ * Prints "every PERIOD HEX", the pc of every PERIOD-th retired instruction, in order; then "total
+ * N" (retired), "last HEX", and "pc HEX N" for each pc. It knows nothing of quipu, and quipu's
+ * plugin has no part in it.
  */
 #include <inttypes.h>
 #include <stdbool.h>
@@ -16,6 +16,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+#define MAX_PERIODS 8
 
 struct cell {
 	uint64_t pc;
@@ -84,12 +86,15 @@ static void note_trap(struct counts *c, const char *line)
 
 int main(int argc, char **argv)
 {
-	uint64_t period = argc > 1 ? strtoull(argv[1], NULL, 0) : 0, total = 0, pc;
+	uint64_t period[MAX_PERIODS], total = 0, pc, last = 0;
+	int periods = argc - 1 < MAX_PERIODS ? argc - 1 : MAX_PERIODS;
 	struct counts c = {calloc(1024, sizeof(struct cell)), 1024, 0};
 	static char line[4096];
 
 	if (!c.cell)
 		abort();
+	for (int i = 0; i < periods; i++)
+		period[i] = strtoull(argv[i + 1], NULL, 0);
 	while (fgets(line, sizeof(line), stdin)) {
 		struct cell *cell;
 
@@ -102,16 +107,15 @@ int main(int argc, char **argv)
 			continue;
 		cell->count++;
 		total++;
-		if (period && total % period == 0)
-			printf("%" PRIx64 "\n", pc);
+		last = pc;
+		for (int i = 0; i < periods; i++)
+			if (period[i] && total % period[i] == 0)
+				printf("every %" PRIu64 " %" PRIx64 "\n", period[i], pc);
 	}
-	if (!period) {
-		printf("total %" PRIu64 "\n", total);
-		for (size_t i = 0; i < c.size; i++)
-			if (c.cell[i].used && c.cell[i].count)
-				printf("pc %" PRIx64 " %" PRIu64 "\n", c.cell[i].pc,
-				       c.cell[i].count);
-	}
+	printf("total %" PRIu64 "\nlast %" PRIx64 "\n", total, last);
+	for (size_t i = 0; i < c.size; i++)
+		if (c.cell[i].used && c.cell[i].count)
+			printf("pc %" PRIx64 " %" PRIu64 "\n", c.cell[i].pc, c.cell[i].count);
 	free(c.cell);
 	return 0;
 }

@@ -163,14 +163,14 @@ def value(row):
 
 # The independent count.
 
-def qemu_log(work, command, period=None):
-    """Output lines of exec_log for @command, run by QEMU alone, one instruction per block.
+def qemu_log(work, command, periods=()):
+    """(status, output lines of exec_log) for @command, run by QEMU alone, one instruction per block.
 
     The program gets what quipu's gets (input, pipes for output, environment, random seed): all of it is in the count.
     """
     read, write = os.pipe()
     with tempfile.TemporaryFile() as answer:
-        counter = subprocess.Popen([EXEC_LOG] + ([str(period)] if period else []), stdin=read, stdout=answer)
+        counter = subprocess.Popen([EXEC_LOG] + [str(period) for period in periods], stdin=read, stdout=answer)
         os.close(read)
         qemu = subprocess.run(["qemu-riscv64", "-L", SYSROOT, "-seed", "1", "-singlestep", "-d", "in_asm,exec,nochain",
                                "-D", f"/dev/fd/{write}", *command], cwd=work.folder, env=environment(work.folder),
@@ -182,16 +182,30 @@ def qemu_log(work, command, period=None):
         return qemu.returncode, answer.read().decode().splitlines()
 
 
+_counted = {}  # a log takes microseconds an instruction: each command's is read once
+
+
 def qemu_count(work, *command):
     """(status, retired instructions, {pc: executions}) of a program, as QEMU's execution log has them."""
-    status, lines = qemu_log(work, command)
-    total = int(lines[0].split()[1])
-    return status, total, {int(w[1], 16): int(w[2]) for w in (line.split() for line in lines[1:])}
+    if command not in _counted:
+        status, lines = qemu_log(work, command)
+        rows = [line.split() for line in lines]
+        total = next(int(row[1]) for row in rows if row[0] == "total")
+        _counted[command] = status, total, {int(row[1], 16): int(row[2]) for row in rows if row[0] == "pc"}
+    return _counted[command]
 
 
-def qemu_every(work, period, *command):
-    """The pc of every @period-th retired instruction."""
-    return [int(line, 16) for line in qemu_log(work, command, period)[1]]
+def qemu_every(work, periods, *command):
+    """(retired instructions, {period: the pc of every period-th of them}); the last one's pc is that of period 0."""
+    pcs, total = {period: [] for period in periods}, 0
+    for row in (line.split() for line in qemu_log(work, command, periods)[1]):
+        if row[0] == "every":
+            pcs[int(row[1])].append(int(row[2], 16))
+        elif row[0] == "total":
+            total = int(row[1])
+        elif row[0] == "last":
+            pcs[0] = [int(row[1], 16)]
+    return total, pcs
 
 
 # The program as its file says.

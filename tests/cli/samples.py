@@ -1,27 +1,28 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
 """Samples fall exactly where they should: floor(count / period) of them, each at its instruction, skid 0."""
-from harness import (disassembly, equal, function_of, functions, guest, holds, main, qemu_count, qemu_every, test)
+from harness import (disassembly, equal, function_of, functions, guest, holds, main, qemu_every, test)
 
 
 def ips(work):
     return [int(words[-1], 16) for words in work.samples("ip")]
 
 
-def check_list(work, period, *command):
+def check_list(work, period, want, *command):
     work.record("-e", "instructions", "-c", str(period), "--", *command)
-    got, want = ips(work), qemu_every(work, period, *command)
+    got = ips(work)
     equal(len(got), len(want), f"samples with period {period}")
-    equal(got, want, f"addresses with period {period}")
-    return got
+    wrong = [(i, hex(a), hex(b)) for i, (a, b) in enumerate(zip(got, want)) if a != b]
+    holds(not wrong, f"addresses with period {period}: {len(wrong)} differ, (number, got, want) {wrong[:5]}")
 
 
 @test("loop: floor(count / period) samples, each at the instruction that QEMU's log has in its place")
 def loop(work):
-    total = qemu_count(work, guest("loop"))[1]
-    for period in (1009, 100000, total, total + 1):
-        got = check_list(work, period, guest("loop"))
-        equal(len(got), total // period, f"samples with period {period}")
+    total, pcs = qemu_every(work, (1009, 100000), guest("loop"))
+    pcs.update({total: pcs.pop(0), total + 1: []})
+    for period, want in pcs.items():
+        equal(len(want), total // period, f"QEMU's with period {period}")
+        check_list(work, period, want, guest("loop"))
 
 
 @test("loop: every sample lies in the function whose turn it is, by the disassembly")
@@ -42,13 +43,15 @@ def inside(work):
 
 @test("a program with a libc: the same list of addresses as QEMU's log")
 def libc(work):
-    check_list(work, 1009, guest("recurse"), "15")
+    command = guest("recurse"), "15"
+    check_list(work, 1009, qemu_every(work, (1009,), *command)[1][1009], *command)
 
 
 @test("periods shorter than a block: every 1st, 3rd and 7th instruction, in order")
 def short(work):
+    pcs = qemu_every(work, (1, 3, 7), guest("true"))[1]
     for period in (1, 3, 7):
-        check_list(work, period, guest("true"))
+        check_list(work, period, pcs[period], guest("true"))
 
 
 @test("loads, stores and branches are sampled at loads, stores and branches")
