@@ -77,6 +77,8 @@ void quipu_system_idle(struct quipu_system *, unsigned cpu, uint64_t ns);
  */
 int quipu_system_place(struct quipu_system *);
 int quipu_system_place_last(struct quipu_system *);
+/* quipu_system_place_at - take @cpu itself; false when it is taken. */
+bool quipu_system_place_at(struct quipu_system *, unsigned cpu);
 void quipu_system_leave(struct quipu_system *, unsigned cpu);
 void quipu_system_wake(struct quipu_system *, unsigned cpu, uint64_t not_before);
 void quipu_system_run(struct quipu_system *, unsigned cpu, struct quipu_task *,

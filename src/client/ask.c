@@ -886,6 +886,11 @@ void ask(struct gate *g, struct client *c, const struct gate_request *q, size_t 
 		a->reply.result = gate_hotplug(g, (const char *)g->payload, q->args[0]);
 		break;
 	case GATE_COMM: ask_comm(g, c, q, payload); break;
+	case GATE_SYNC:
+		session_serve(g->session);
+		tasks_reap(g);
+		break;
+	case GATE_PLACE: tasks_place(g, (pid_t)q->args[0], q->args[1]); break;
 	case GATE_EXEC: ask_exec(g, c, payload, a); return;
 	case GATE_EXEC_FAILED:
 		c->execing = false;

@@ -73,6 +73,7 @@ struct client {
 struct host_task {
 	struct source source; /* its pidfd */
 	pid_t tid, tgid;
+	int wish;	 /* the modelled CPU that it shall run on, -1 */
 	int cpu;	 /* the modelled CPU on which its host time counts, -1: it does not count */
 	uint64_t ran;	 /* ns of host CPU time that have been counted */
 	int stat_fd;	 /* its schedstat, -1 */
@@ -187,6 +188,12 @@ bool tasks_counted(const struct gate *, pid_t tid, unsigned *cpu, uint64_t *ran)
 bool tasks_any(const struct gate *);
 /* Lets go of the host's descriptors of a task. */
 void tasks_close(struct host_task *);
+/*
+ * tasks_reap - ends that the host has told others already. tasks_place - the CPU that a task shall
+ * run on when it counts.
+ */
+void tasks_reap(struct gate *);
+void tasks_place(struct gate *, pid_t tid, uint64_t cpu);
 /* Does any of them have to be looked at from time to time? */
 bool tasks_waited_for(const struct gate *);
 bool tasks_is_guest(const struct gate *, const struct quipu_task *);

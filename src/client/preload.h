@@ -67,6 +67,8 @@ bool preload_exchange_on(int fd, struct exchange *);
 bool preload_exchange(struct exchange *);
 /* A request without a reply; false: it was not sent. */
 bool preload_post(struct exchange *);
+/* The machine learns what the host has told us by now; nothing for who never asked it anything. */
+void preload_sync(void);
 /* What libc would return for the reply: the result, or -1 with errno. */
 long preload_result(const struct exchange *);
 uint64_t preload_host_ns(clockid_t clock);

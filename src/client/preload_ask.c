@@ -219,6 +219,14 @@ bool preload_post(struct exchange *x)
 	return ok;
 }
 
+void preload_sync(void)
+{
+	struct exchange x = {.request = {.op = GATE_SYNC}};
+
+	if (preload_connection >= 0)
+		preload_exchange(&x);
+}
+
 long preload_result(const struct exchange *x)
 {
 	if (x->reply.result >= 0)

@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The preload library's poll: what poll(2) says of an event's descriptor is not what it says of the
- * socket that stands for it. perf ABI sheet A16 ("poll"), C3.
+ * The preload library's waiting. What poll(2) says of an event's descriptor is not what it says of
+ * the socket that stands for it (perf ABI sheet A16 "poll", C3); and a kernel has finished with a
+ * task, its last records written, before its parent hears of its end.
  */
 #include <errno.h>
 #include <poll.h>
 #include <signal.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
+#include <sys/wait.h>
 
 #include "client/preload.h"
 
@@ -95,6 +98,8 @@ EXPORT int ppoll(struct pollfd *p, nfds_t n, const struct timespec *timeout, con
 		if (any_at_once(p, n))
 			return poll_now(p, n);
 		rc = real_ppoll(p, n, timeout, mask);
+		if (rc < 0 && errno == EINTR)
+			preload_sync(); /* it may have been the end of a child */
 		if (rc > 0)
 			rc = settle(p, n) ? settle(p, n) : -2;
 	} while (rc == -2 && !timeout); /* a token that was for nothing the caller waits for */
@@ -108,4 +113,42 @@ EXPORT int poll(struct pollfd *p, nfds_t n, int timeout)
 	if (preload_machine() <= 0 || !any_event(p, n))
 		return real_poll(p, n, timeout);
 	return ppoll(p, n, timeout < 0 ? NULL : &t, NULL);
+}
+
+/* ---- the end of children ---- */
+
+REAL(pid_t, wait4, (pid_t pid, int *s, int o, struct rusage *u), (pid, s, o, u))
+REAL(int, waitid, (idtype_t t, id_t id, siginfo_t *i, int o), (t, id, i, o))
+
+EXPORT pid_t wait4(pid_t pid, int *status, int options, struct rusage *usage)
+{
+	pid_t got = real_wait4(pid, status, options, usage);
+
+	if (got > 0)
+		preload_sync();
+	return got;
+}
+
+EXPORT pid_t waitpid(pid_t pid, int *status, int options)
+{
+	return wait4(pid, status, options, NULL);
+}
+
+EXPORT pid_t wait3(int *status, int options, struct rusage *usage)
+{
+	return wait4(-1, status, options, usage);
+}
+
+EXPORT pid_t wait(int *status)
+{
+	return wait4(-1, status, 0, NULL);
+}
+
+EXPORT int waitid(idtype_t type, id_t id, siginfo_t *info, int options)
+{
+	int rc = real_waitid(type, id, info, options);
+
+	if (!rc)
+		preload_sync();
+	return rc;
 }

@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -69,7 +70,7 @@ static void watch_task(struct gate *g, pid_t tid, pid_t tgid, bool measured)
 	}
 	t->tid = tid;
 	t->tgid = tgid;
-	t->cpu = -1;
+	t->cpu = t->wish = -1;
 	t->stat_fd = -1;
 	t->measured = measured;
 	t->next = g->tasks;
@@ -251,7 +252,9 @@ void tasks_count(struct gate *g, pid_t tid)
 
 	if (!t || !task || t->cpu >= 0)
 		return;
-	t->cpu = quipu_system_place_last(g->system);
+	t->cpu = t->wish >= 0 && quipu_system_place_at(g->system, (unsigned)t->wish)
+			 ? t->wish
+			 : quipu_system_place_last(g->system);
 	if (t->cpu < 0)
 		return;
 	if (!t->prepared)
@@ -488,6 +491,27 @@ void tasks_ended(struct gate *g, struct host_task *ended)
 	if (ended->cpu >= 0)
 		quipu_system_leave(g->system, (unsigned)ended->cpu);
 	gate_changed(g);
+}
+
+void tasks_reap(struct gate *g)
+{
+	struct host_task *t = g->tasks, *next;
+
+	for (; t; t = next) {
+		struct pollfd p = {.fd = t->source.fd, .events = POLLIN};
+
+		next = t->next;
+		if (poll(&p, 1, 0) > 0)
+			tasks_ended(g, t);
+	}
+}
+
+void tasks_place(struct gate *g, pid_t tid, uint64_t cpu)
+{
+	struct host_task *t = cpu < g->ncpus && tasks_find(g, tid) ? host_task(g, tid) : NULL;
+
+	if (t)
+		t->wish = (int)cpu;
 }
 
 /* The host's clock is followed again a while after the last program: its client reads first. */

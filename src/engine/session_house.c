@@ -210,8 +210,9 @@ void session_refresh(struct session *s)
 
 #define HOST_LANES 2 /* instructions and cycles */
 
-/* Cycles until the nearest deadline of @c, at most @n; *slots are those that are then reached. */
-static uint64_t host_distance(struct cpu_state *c, uint64_t n, uint64_t *slots)
+/* Cycles until the nearest deadline of @c, from @least to @n; *slots are those that are then
+ * reached. */
+static uint64_t host_distance(struct cpu_state *c, uint64_t least, uint64_t n, uint64_t *slots)
 {
 	*slots = 0;
 	for (uint64_t m = c->used; m; m &= m - 1) {
@@ -221,7 +222,7 @@ static uint64_t host_distance(struct cpu_state *c, uint64_t n, uint64_t *slots)
 		if (!w->armed || w->index >= HOST_LANES)
 			continue;
 		value = c->gone[w->index] + c->view[w->index];
-		far = w->d.at > value ? w->d.at - value : 1;
+		far = w->d.at > value + least ? w->d.at - value : least;
 		if (far > n)
 			continue;
 		if (far < n)
@@ -246,16 +247,19 @@ void session_host_run(struct session *s, unsigned cpu, pid_t pid, pid_t tid, uin
 		      uint64_t pc)
 {
 	struct cpu_state *c = &s->cpus[cpu];
-	uint64_t left = bits_muldiv(ns, s->machine->hz, UINT64_C(1000000000));
+	uint64_t left = bits_muldiv(ns, s->machine->hz, UINT64_C(1000000000)), least = 1;
+	/* These counts are modelled anyway: an interrupt takes a processor a microsecond. */
+	uint64_t gap = s->machine->hz / 1000000 + 1;
 
 	while (left) {
 		struct quipu_interrupt intr = {
 			.cpu = cpu, .pid = (uint32_t)pid, .tid = (uint32_t)tid, .pc = pc};
-		uint64_t step = host_distance(c, left, &intr.slots);
+		uint64_t step = host_distance(c, least, left, &intr.slots);
 
 		for (unsigned k = 0; k < HOST_LANES; k++)
 			c->gone[k] += step;
 		left -= step;
+		least = !intr.slots || !left ? 1 : left < gap ? left : gap;
 		for (uint64_t m = intr.slots; m; m &= m - 1)
 			c->want[bits_low(m)].armed = false;
 		if (intr.slots && s->signals.interrupt)

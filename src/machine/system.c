@@ -238,6 +238,14 @@ int quipu_system_place_last(struct quipu_system *sys)
 	return -1;
 }
 
+bool quipu_system_place_at(struct quipu_system *sys, unsigned cpu)
+{
+	if (cpu >= sys->machine->ncpus || sys->cpus[cpu].taken)
+		return false;
+	sys->cpus[cpu].taken = true;
+	return true;
+}
+
 void quipu_system_leave(struct quipu_system *sys, unsigned cpu)
 {
 	sys->cpus[cpu].taken = false;
