@@ -40,12 +40,30 @@ static int wrong(const struct quipu_machine *m, struct quipu_notes *notes, int n
 	return -EINVAL;
 }
 
+/* The guest that has a strand of the range already, NULL: none. */
+static const struct rock_tree_guest *taken(const struct rock_tree *t, uint64_t first,
+					   uint64_t count, unsigned *strand)
+{
+	for (unsigned g = 0; g < t->nguests; g++)
+		for (unsigned i = 0; i < t->guest[g].nranges; i++) {
+			uint64_t at = t->guest[g].range[i][0], end = at + t->guest[g].range[i][1];
+
+			if (first >= end || first + count <= at)
+				continue;
+			*strand = (unsigned)(first > at ? first : at);
+			return &t->guest[g];
+		}
+	return NULL;
+}
+
 static int read_guest(const struct quipu_machine *m, struct quipu_notes *notes, int node,
 		      struct rock_tree *t)
 {
 	struct rock_tree_guest *g = &t->guest[t->nguests];
 	uint64_t number = quipu_machine_number(m, node, "quipu,guest", 0);
+	const struct rock_tree_guest *other;
 	const uint32_t *cells;
+	unsigned strand;
 	int n = quipu_machine_cells(m, node, "quipu,strands", &cells);
 
 	if (!number || number >= QUIPU_ROCK_MAX_GUESTS || t->nguests == QUIPU_ROCK_MAX_GUESTS)
@@ -66,6 +84,10 @@ static int read_guest(const struct quipu_machine *m, struct quipu_notes *notes, 
 			return wrong(m, notes, node, "quipu,strands",
 				     "%u chips have the strands 0 to %u", t->config.chips,
 				     t->config.chips * QUIPU_ROCK_CHIP_STRANDS - 1);
+		other = taken(t, first, count, &strand);
+		if (other)
+			return wrong(m, notes, node, "quipu,strands",
+				     "strand %u is guest %u's already", strand, other->number);
 		g->range[i][0] = (uint32_t)first;
 		g->range[i][1] = (uint32_t)count;
 	}
