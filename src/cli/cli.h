@@ -21,6 +21,7 @@ int cmd_report(int argc, char **argv);
 int cmd_script(int argc, char **argv);
 int cmd_exec(int argc, char **argv);
 int cmd_replay(int argc, char **argv);
+int cmd_resolve(int argc, char **argv);
 int cmd_machine(int argc, char **argv);
 /* quipu machine plug (@present) and unplug. */
 int cmd_machine_plug(const char *pmu, bool present);
