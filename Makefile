@@ -49,6 +49,7 @@ check-qemu: build
 bench: build
 	@python3 bench/ratios.py $(BUILD)
 	@python3 bench/engine/b1.py $(BUILD)
+	@python3 bench/host.py $(BUILD)
 	@$(BUILD)/bench/bench-vtd
 	@$(BUILD)/bench/bench-rock
 	@$(BUILD)/bench/bench-gate $(BUILD)/src/cli/quipu

@@ -14,6 +14,11 @@
 
 #define UNWIND_MAX 127u /* frames of a stack, as in perf */
 
+struct node_slot {
+	struct profile_node **list;
+	struct profile_node *node; /* NULL: free */
+};
+
 struct profile_aggregate {
 	struct profile_options opt;
 	struct profile_entry **entries;
@@ -23,6 +28,8 @@ struct profile_aggregate {
 	uint64_t period, samples;
 	bool has_chains;
 	struct profile_frame *frames; /* scratch */
+	struct node_slot *nodes;      /* every node of every tree, by the list that it is in */
+	size_t nr_nodes, node_slots;  /* slots: a power of two */
 };
 
 struct profile_aggregate *profile_aggregate_new(const struct profile_options *opt)
@@ -71,6 +78,7 @@ void profile_aggregate_free(struct profile_aggregate *a)
 	free(a->entries);
 	free(a->table);
 	free(a->frames);
+	free(a->nodes);
 	free(a);
 }
 
@@ -279,29 +287,76 @@ static struct profile_entry *entry(struct profile_aggregate *a, const struct pro
 
 /* ---- chains ---- */
 
-static struct profile_node *node(struct profile_node **list, const struct profile_frame *f)
+static size_t node_hash(struct profile_node **list, const struct profile_frame *f)
 {
-	struct profile_node **p = list, *n;
+	uint64_t h = mix((uintptr_t)list, (uintptr_t)f->object);
 
-	for (; *p; p = &(*p)->next)
-		if (same_function(&(*p)->frame, f))
-			return *p;
+	h = mix(h, f->symbol ? (uintptr_t)f->symbol : f->addr);
+	return (size_t)mix(h, (uint64_t)f->level);
+}
+
+/* The slot of @list's node of @f, or the free one where it belongs. */
+static struct node_slot *node_slot(const struct profile_aggregate *a, struct profile_node **list,
+				   const struct profile_frame *f)
+{
+	size_t at = node_hash(list, f) & (a->node_slots - 1);
+
+	while (a->nodes[at].node &&
+	       (a->nodes[at].list != list || !same_function(&a->nodes[at].node->frame, f)))
+		at = (at + 1) & (a->node_slots - 1);
+	return &a->nodes[at];
+}
+
+static int grow_nodes(struct profile_aggregate *a)
+{
+	struct node_slot *old = a->nodes;
+	size_t n = a->node_slots;
+
+	a->node_slots = n ? 2 * n : 1024;
+	a->nodes = calloc(a->node_slots, sizeof(*a->nodes));
+	if (!a->nodes) {
+		a->nodes = old;
+		a->node_slots = n;
+		return -ENOMEM;
+	}
+	for (size_t i = 0; i < n; i++)
+		if (old[i].node)
+			*node_slot(a, old[i].list, &old[i].node->frame) = old[i];
+	free(old);
+	return 0;
+}
+
+/* A new one goes in front: the lists are backwards until they are sorted. */
+static struct profile_node *node(struct profile_aggregate *a, struct profile_node **list,
+				 const struct profile_frame *f)
+{
+	struct node_slot *slot;
+	struct profile_node *n;
+
+	if (2 * a->nr_nodes >= a->node_slots && grow_nodes(a))
+		return NULL;
+	slot = node_slot(a, list, f);
+	if (slot->node)
+		return slot->node;
 	n = calloc(1, sizeof(*n));
 	if (!n)
 		return NULL;
 	n->frame = *f;
-	*p = n;
+	n->next = *list;
+	*list = n;
+	*slot = (struct node_slot){list, n};
+	a->nr_nodes++;
 	return n;
 }
 
-static int add_chain(struct profile_entry *e, const struct profile_frame *f, size_t n,
-		     uint64_t period)
+static int add_chain(struct profile_aggregate *a, struct profile_entry *e,
+		     const struct profile_frame *f, size_t n, uint64_t period)
 {
 	struct profile_node **list = &e->chains, *last = NULL;
 
 	e->chained += period;
 	for (size_t i = 0; i < n; i++) {
-		last = node(list, &f[i]);
+		last = node(a, list, &f[i]);
 		if (!last)
 			return -ENOMEM;
 		last->total += period;
@@ -347,7 +402,7 @@ static int add_children(struct profile_aggregate *a, const char *comm,
 			continue;
 		e->last_sample = a->samples;
 		e->total += r->sample.period;
-		if (a->opt.chains && add_chain(e, a->frames + i, n - i, r->sample.period))
+		if (a->opt.chains && add_chain(a, e, a->frames + i, n - i, r->sample.period))
 			return -ENOMEM;
 		rank_entry(a, e, n - i);
 	}
@@ -377,7 +432,7 @@ int profile_aggregate_sample(struct profile_aggregate *a, struct profile_maps *m
 		return 0;
 	if (!a->opt.callee)
 		reverse(a->frames, n);
-	if (a->opt.chains && add_chain(e, a->frames, n, r->sample.period))
+	if (a->opt.chains && add_chain(a, e, a->frames, n, r->sample.period))
 		return -ENOMEM;
 	if (!a->opt.children)
 		return 0;
@@ -439,18 +494,18 @@ static int by_total(const void *x, const void *y)
 static void sort_siblings(struct profile_node **list)
 {
 	struct profile_node **v, *p;
-	size_t n = 0;
+	size_t n = 0, at;
 
 	for (p = *list; p; p = p->next)
 		n++;
+	at = n;
 	if (n < 2)
 		return;
 	v = calloc(n, sizeof(struct profile_node *));
 	if (!v)
 		return;
-	n = 0;
 	for (p = *list; p; p = p->next)
-		v[n++] = p;
+		v[--at] = p; /* in order of appearance */
 	qsort(v, n, sizeof(*v), by_total);
 	for (size_t i = 0; i < n; i++)
 		v[i]->next = i + 1 < n ? v[i + 1] : NULL;
