@@ -14,6 +14,7 @@
 #include "platform/imc/driver_impl.h"
 
 #define RECORD_BYTES 64u
+#define PAGE_BYTES   4096u
 #define KERNEL_START UINT64_C(0xc000000000000000)
 #define POWER9_PVR   0x4eu
 #define VARIABLE                                                                                   \
@@ -68,30 +69,40 @@ static unsigned cpumode(const struct imc_driver *d, uint64_t ip, uint64_t val)
 	return by_state[quipu_ibm_field(val, 0, 1)];
 }
 
+/* One record. False: the walk ends here. */
+static bool deliver_one(struct imc_driver *d, struct quipu_event *e, const uint8_t *record,
+			uint64_t address, uint64_t *last)
+{
+	uint64_t tb1 = bits_be64(record + 8 * QUIPU_TRACE_TB1),
+		 ip = bits_be64(record + 8 * QUIPU_TRACE_IP);
+	struct quipu_sample sample = {.ip = ip, .no_chain = true};
+
+	if (tb1 <= *last || (tb1 & QUIPU_TRACE_TB_MASK) != bits_be64(record + 8 * QUIPU_TRACE_TB2))
+		return false;
+	*last = tb1;
+	sample.cpumode = cpumode(d, ip, bits_be64(record + 8 * QUIPU_TRACE_VAL));
+	if (quipu_event_sample(e, &sample)) {
+		d->no_room++;
+		return false;
+	}
+	quipu_imc_trace_taken(d->imc, (unsigned)quipu_event_cpu_now(e), address);
+	return true;
+}
+
+/* A page at a time: each look at the memory brings all of the hardware up to date. */
 static void deliver(struct imc_driver *d, struct quipu_event *e, uint64_t buffer, uint32_t size)
 {
+	uint8_t page[PAGE_BYTES];
 	uint64_t last = 0;
 
-	for (uint32_t at = 0; at + RECORD_BYTES <= size; at += RECORD_BYTES) {
-		uint8_t record[RECORD_BYTES];
-		uint64_t tb1, ip;
-		struct quipu_sample sample = {.no_chain = true};
+	for (uint32_t at = 0; at + RECORD_BYTES <= size; at += PAGE_BYTES) {
+		uint32_t n = size - at < PAGE_BYTES ? size - at : PAGE_BYTES;
 
-		if (quipu_imc_read(d->imc, buffer + at, record, sizeof(record)))
+		if (quipu_imc_read(d->imc, buffer + at, page, n))
 			return;
-		tb1 = bits_be64(record + 8 * QUIPU_TRACE_TB1);
-		if (tb1 <= last ||
-		    (tb1 & QUIPU_TRACE_TB_MASK) != bits_be64(record + 8 * QUIPU_TRACE_TB2))
-			return;
-		last = tb1;
-		ip = bits_be64(record + 8 * QUIPU_TRACE_IP);
-		sample.ip = ip;
-		sample.cpumode = cpumode(d, ip, bits_be64(record + 8 * QUIPU_TRACE_VAL));
-		if (quipu_event_sample(e, &sample)) {
-			d->no_room++;
-			return;
-		}
-		quipu_imc_trace_taken(d->imc, (unsigned)quipu_event_cpu_now(e), buffer + at);
+		for (uint32_t k = 0; k + RECORD_BYTES <= n; k += RECORD_BYTES)
+			if (!deliver_one(d, e, page + k, buffer + at + k, &last))
+				return;
 	}
 }
 

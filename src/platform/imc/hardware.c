@@ -22,6 +22,9 @@ void imc_sync(struct quipu_imc *imc)
 	if (imc->busy)
 		return;
 	imc->busy = true;
+	for (unsigned cpu = 0; cpu < imc->machine->ncpus; cpu++)
+		if (imc->thread[cpu].trace_armed)
+			imc_trace_clock(imc, cpu, tb);
 	for (unsigned i = 0; i < imc->ncores; i++) {
 		imc_core_observe(imc, &imc->core[i], now);
 		imc_core_post(imc, &imc->core[i], tb, imc->exact);

@@ -58,7 +58,13 @@ struct imc_thread {
 	uint64_t trace_wraps; /* since then */
 	uint32_t trace_index;
 	bool trace_armed;
+	/* What a record needs, worked out when the counter was loaded: it is written often. */
+	const struct imc_source *trace_sampled, *trace_cpmc[2];
+	struct quipu_deadline trace_deadline; /* of the next wrap */
+	uint8_t *trace_data;		      /* the buffer */
+	unsigned trace_records;
 	uint64_t trace_tb;			   /* timebase of the last record */
+	uint64_t clock_tb, clock_cycles;	   /* its clock: the timebase at these cycles */
 	uint64_t since_instructions, since_cycles; /* engine switched on */
 	uint64_t last_cpmc[2];
 	struct quipu_imc_trace_count trace_count;
@@ -149,6 +155,8 @@ void imc_thread_set_ldbar(struct quipu_imc *, unsigned cpu, uint64_t value);
 uint64_t imc_signal(const struct quipu_imc *, unsigned cpu, quipu_signal);
 
 /* trace.c */
+/* imc_trace_clock - the thread's clock stands at @tb. */
+void imc_trace_clock(struct quipu_imc *, unsigned cpu, uint64_t tb);
 void imc_trace_load(struct quipu_imc *, unsigned cpu);
 void imc_trace_stop(struct quipu_imc *, unsigned cpu);
 /* imc_thread_value - what @source has counted on one thread. */

@@ -43,6 +43,13 @@ static unsigned buffer_records(struct quipu_imc *imc, uint64_t scom, uint64_t ad
 	return (unsigned)(want < fits ? want : fits);
 }
 
+static uint8_t *buffer_data(const struct quipu_imc *imc, uint64_t address)
+{
+	const struct imc_memory *m = imc_memory_find(imc, address, IMC_RECORD);
+
+	return m ? m->data + (address - m->base) : NULL;
+}
+
 /* What CPMC@n (0, 1) counts, as the register selects it; NULL: nothing that is modelled. */
 static const struct imc_source *selected(const struct quipu_imc *imc, uint64_t scom, unsigned n)
 {
@@ -86,37 +93,43 @@ static const struct imc_source *sampled(const struct quipu_imc *imc, uint64_t sc
 static void arm(struct quipu_imc *imc, unsigned cpu)
 {
 	struct imc_thread *t = &imc->thread[cpu];
-	uint64_t scom = imc->core[imc->core_of[cpu]].trace_scom;
-	const struct imc_source *s = sampled(imc, scom);
+	struct quipu_deadline *d = &t->trace_deadline;
+
+	d->turn = t->trace_wraps + 1;
+	d->at = t->trace_since + quipu_reload_turn(d->turn, d->step, d->per);
+	imc->signals->ops->arm(imc->signals, cpu, IMC_SLOT_TRACE, d);
+}
+
+static void prepare_deadline(struct quipu_imc *imc, struct imc_thread *t, uint64_t scom)
+{
 	uint64_t period = (UINT64_C(1) << 32) - quipu_ibm_field(scom, 2, 33);
-	struct quipu_deadline d = {.signal = trigger(s),
+	struct quipu_deadline d = {.signal = trigger(t->trace_sampled),
 				   .overflow = QUIPU_OVERFLOW_STEADY,
 				   .step = period,
-				   .per = 1,
-				   .turn = t->trace_wraps + 1};
+				   .per = 1};
 
-	if (s->kind == IMC_T32) {
+	t->trace_count.period = period;
+	if (t->trace_sampled->kind == IMC_T32) {
 		d.per = IMC_TB_HZ / 16;
 		if (__builtin_mul_overflow(period, imc->machine->hz, &d.step)) {
 			d.step = bits_muldiv(period, imc->machine->hz, d.per);
 			d.per = 1;
 		}
 	}
-	d.at = t->trace_since + quipu_reload_turn(d.turn, d.step, d.per);
-	imc->signals->ops->arm(imc->signals, cpu, IMC_SLOT_TRACE, &d);
+	t->trace_deadline = d;
 }
 
 /* Occurrences of the selected event since the counter was loaded. */
 static uint64_t events_since(const struct quipu_imc *imc, unsigned cpu)
 {
 	const struct imc_thread *t = &imc->thread[cpu];
-	const struct imc_source *s = sampled(imc, imc->core[imc->core_of[cpu]].trace_scom);
 	uint64_t n;
 
-	if (!t->trace_armed || trigger(s) == QUIPU_SIGNAL_NONE)
+	if (!t->trace_armed)
 		return 0;
-	n = imc_signal(imc, cpu, trigger(s)) - t->trace_since;
-	return s->kind == IMC_T32 ? bits_muldiv(n, IMC_TB_HZ / 16, imc->machine->hz) : n;
+	n = imc_signal(imc, cpu, t->trace_deadline.signal) - t->trace_since;
+	return t->trace_sampled->kind == IMC_T32 ? bits_muldiv(n, IMC_TB_HZ / 16, imc->machine->hz)
+						 : n;
 }
 
 void imc_trace_stop(struct quipu_imc *imc, unsigned cpu)
@@ -130,25 +143,46 @@ void imc_trace_stop(struct quipu_imc *imc, unsigned cpu)
 	t->trace_armed = false;
 }
 
-/* The counter is loaded: the engine came on, or LDBAR was written. */
+void imc_trace_clock(struct quipu_imc *imc, unsigned cpu, uint64_t tb)
+{
+	struct imc_thread *t = &imc->thread[cpu];
+
+	t->clock_tb = tb;
+	t->clock_cycles = imc_signal(imc, cpu, QUIPU_SIGNAL_CYCLES);
+}
+
+static uint64_t cpmc(const struct quipu_imc *imc, unsigned cpu, unsigned n)
+{
+	const struct imc_source *s = imc->thread[cpu].trace_cpmc[n];
+
+	return s ? imc_thread_value(imc, cpu, s) : 0;
+}
+
+/* The counter is loaded: the engine came on, or LDBAR or the register was written. */
 void imc_trace_load(struct quipu_imc *imc, unsigned cpu)
 {
 	struct imc_thread *t = &imc->thread[cpu];
 	const struct imc_core *core = &imc->core[imc->core_of[cpu]];
-	const struct imc_source *s = sampled(imc, core->trace_scom);
+	uint64_t base = t->ldbar & QUIPU_IMC_ADDRESS;
 
 	imc_trace_stop(imc, cpu);
 	if (!(core->htm_mode & QUIPU_HTM_ENABLED) || !(t->ldbar & QUIPU_LDBAR_TRACE))
 		return;
-	if (trigger(s) == QUIPU_SIGNAL_NONE || quipu_ibm_field(core->trace_scom, 48, 50) > 4)
+	t->trace_sampled = sampled(imc, core->trace_scom);
+	if (trigger(t->trace_sampled) == QUIPU_SIGNAL_NONE ||
+	    quipu_ibm_field(core->trace_scom, 48, 50) > 4)
 		return;
-	t->trace_since = imc_signal(imc, cpu, trigger(s));
+	prepare_deadline(imc, t, core->trace_scom);
+	t->trace_since = imc_signal(imc, cpu, t->trace_deadline.signal);
 	t->trace_wraps = 0;
-	t->trace_count.period = (UINT64_C(1) << 32) - quipu_ibm_field(core->trace_scom, 2, 33);
+	t->trace_records = buffer_records(imc, core->trace_scom, base);
+	t->trace_data = t->trace_records ? buffer_data(imc, base) : NULL;
+	if (t->trace_index >= t->trace_records) /* the register made the buffer smaller */
+		t->trace_index = 0;
+	imc_trace_clock(imc, cpu, imc_tb(imc->now(imc->arg)));
 	for (unsigned i = 0; i < 2; i++) {
-		const struct imc_source *c = selected(imc, core->trace_scom, i);
-
-		t->last_cpmc[i] = c ? imc_thread_value(imc, cpu, c) : 0;
+		t->trace_cpmc[i] = selected(imc, core->trace_scom, i);
+		t->last_cpmc[i] = cpmc(imc, cpu, i);
 	}
 	t->trace_armed = true;
 	arm(imc, cpu);
@@ -198,38 +232,39 @@ void quipu_imc_trace_taken(struct quipu_imc *imc, unsigned cpu, uint64_t address
 	t->trace_count.taken++;
 }
 
+/* Nothing is looked for here: a thread writes 127 000 records in a second of its time. */
 static void write_record(struct quipu_imc *imc, unsigned cpu, const struct quipu_interrupt *irq)
 {
 	struct imc_thread *t = &imc->thread[cpu];
-	const struct imc_core *core = &imc->core[imc->core_of[cpu]];
-	uint64_t base = t->ldbar & QUIPU_IMC_ADDRESS, at, word[QUIPU_TRACE_WORDS];
-	unsigned n = buffer_records(imc, core->trace_scom, base);
-	uint64_t tb = imc_tb(imc->now(imc->arg));
+	uint64_t word[QUIPU_TRACE_WORDS], cycles = imc_signal(imc, cpu, QUIPU_SIGNAL_CYCLES);
+	uint64_t tb =
+		t->clock_tb + bits_muldiv(cycles - t->clock_cycles, IMC_TB_HZ, imc->machine->hz);
+	uint8_t *to;
 
-	if (!n)
+	if (!t->trace_records)
 		return;
-	if (tb <= t->trace_tb) /* the clock is told in ns, a record's time only grows */
+	if (tb <= t->trace_tb) /* a clock is told in ns, a record's time only grows */
 		tb = t->trace_tb + 1;
 	t->trace_tb = tb;
 	word[QUIPU_TRACE_TB1] = tb;
 	word[QUIPU_TRACE_IP] = irq->pc;
 	word[QUIPU_TRACE_VAL] = quipu_ibm_put(HV_PR, 0, 1) | irq->pid;
 	for (unsigned i = 0; i < 2; i++) {
-		const struct imc_source *s = selected(imc, core->trace_scom, i);
-		uint64_t v = s ? imc_thread_value(imc, cpu, s) : 0;
+		uint64_t v = cpmc(imc, cpu, i);
 
 		word[QUIPU_TRACE_CPMC1 + i] = v - t->last_cpmc[i];
 		t->last_cpmc[i] = v;
 	}
 	word[QUIPU_TRACE_CPMC3] =
 		imc_signal(imc, cpu, QUIPU_SIGNAL_INSTRUCTIONS) - t->since_instructions;
-	word[QUIPU_TRACE_CPMC4] = imc_signal(imc, cpu, QUIPU_SIGNAL_CYCLES) - t->since_cycles;
+	word[QUIPU_TRACE_CPMC4] = cycles - t->since_cycles;
 	word[QUIPU_TRACE_TB2] = tb & QUIPU_TRACE_TB_MASK;
-	at = base + (uint64_t)IMC_RECORD * (t->trace_index % n);
-	note_written(t, base, t->trace_index % n);
+	note_written(t, t->ldbar & QUIPU_IMC_ADDRESS, t->trace_index);
+	to = t->trace_data + (size_t)IMC_RECORD * t->trace_index;
 	for (unsigned i = 0; i < QUIPU_TRACE_WORDS; i++)
-		imc_store(imc, at + 8 * i, word[i]);
-	t->trace_index = (t->trace_index + 1) % n;
+		word[i] = bits_be64(&word[i]);
+	memcpy(to, word, sizeof(word));
+	t->trace_index = (t->trace_index + 1) % t->trace_records;
 }
 
 void quipu_imc_interrupt(struct quipu_imc *imc, const struct quipu_interrupt *irq)
