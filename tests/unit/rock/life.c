@@ -427,16 +427,170 @@ static void the_sampler_follows_signals(void **state)
 	s->arg = b.r;
 	start_sampler(&b, (const uint64_t[]){QUIPU_ROCK_IS_PC}, 1, 80, 60);
 	for (unsigned i = 0; i < 4; i++)
-		quipu_manual_signals_feed(m, 0, QUIPU_SIGNAL_INSTRUCTIONS, 60, 0x100 + i);
+		quipu_manual_signals_feed(m, 0, QUIPU_SIGNAL_LABELLED, 60, 0x100 + i);
 	assert_int_equal(b.told[0], 0);
-	quipu_manual_signals_feed(m, 0, QUIPU_SIGNAL_INSTRUCTIONS, 59, 0x200);
+	quipu_manual_signals_feed(m, 0, QUIPU_SIGNAL_LABELLED, 59, 0x200);
 	assert_int_equal(get(&b, 0, RK_PERF_SAMPLE_PENDING, 0x201), 4);
-	quipu_manual_signals_feed(m, 0, QUIPU_SIGNAL_INSTRUCTIONS, 1, 0x201);
+	quipu_manual_signals_feed(m, 0, QUIPU_SIGNAL_LABELLED, 1, 0x201);
 	assert_int_equal(b.told[0], 1);
 	assert_int_equal(get(&b, 0, RK_PERF_SAMPLE_PENDING, 0x201), 1);
 	for (unsigned i = 0; i < 4; i++)
 		assert_int_equal(bits_be64(memory(&b, BASE + 16 + 8 * i)), 0x100 + i);
 	assert_int_equal(bits_be64(memory(&b, BASE + 16 + 32)), 0x201);
+	quipu_rock_free(b.r);
+	quipu_manual_signals_free(m);
+}
+
+/* ---- what an engine tells of the instruction ---- */
+
+static struct quipu_insn told_insn;
+static uint64_t told_addr;
+
+static void on_described(void *arg, const struct quipu_interrupt *irq)
+{
+	struct quipu_interrupt with = *irq;
+
+	with.insn = told_insn;
+	with.addr = told_addr;
+	quipu_rock_interrupt(arg, &with);
+}
+
+static void an_element_says_what_the_engine_tells(void **state)
+{
+	static const struct {
+		struct quipu_insn insn;
+		uint64_t info; /* rock sheet 6.2 */
+	} rows[] = {
+		{{.size = 4, .class = QUIPU_INSN_ALU}, 0x20},
+		{{.size = 4, .class = QUIPU_INSN_MUL}, 0x40},
+		{{.size = 4, .class = QUIPU_INSN_FMUL}, 0x10},
+		{{.size = 4, .class = QUIPU_INSN_FSTORE}, 0x04},
+		{{.size = 4, .class = QUIPU_INSN_AMO}, 0x06},
+		/* case 77: a load with a D$ miss in execute-ahead mode */
+		{{.size = 4,
+		  .class = QUIPU_INSN_LOAD,
+		  .events = QUIPU_INSN_L1_MISS,
+		  .mode = QUIPU_MODE_AHEAD},
+		 0x800000082},
+		{{.size = 4, .class = QUIPU_INSN_ALU, .mode = QUIPU_MODE_SCOUT}, 0x1400000020},
+		{{.size = 4,
+		  .class = QUIPU_INSN_BRANCH,
+		  .events = QUIPU_INSN_RESOLVED | QUIPU_INSN_TAKEN},
+		 0x08 | 0x480 << 7},
+		{{.size = 4, .class = QUIPU_INSN_BRANCH, .events = QUIPU_INSN_MISPREDICTED}, 0x08},
+		/* a miss of the data cache is nothing of a store's */
+		{{.size = 4, .class = QUIPU_INSN_STORE, .events = QUIPU_INSN_L1_MISS}, 0x04},
+		{{.size = 4,
+		  .class = QUIPU_INSN_STORE,
+		  .events = QUIPU_INSN_TLB_MISS | QUIPU_INSN_STORES_FULL | QUIPU_INSN_STALLED},
+		 0x04 | 0x034 << 7},
+		{{.size = 4,
+		  .class = QUIPU_INSN_LOAD,
+		  .events = QUIPU_INSN_PRIOR_MISS | QUIPU_INSN_LOADS_FULL | QUIPU_INSN_BYPASS |
+			    QUIPU_INSN_NO_BYPASS | QUIPU_INSN_FROM_QUEUE | QUIPU_INSN_FAILED},
+		 0x02 | 0xb4a << 7},
+		{{0}, 0}, /* nothing is known */
+	};
+	struct quipu_manual_signals *m = quipu_manual_signals_new(1);
+	struct quipu_signals *s = quipu_manual_signals_base(m);
+	struct bed b;
+
+	(void)state;
+	open_bed(&b, &one);
+	quipu_rock_attach(b.r, 0, s, 0);
+	s->interrupt = on_described;
+	s->arg = b.r;
+	start_sampler(
+		&b, (const uint64_t[]){QUIPU_ROCK_IS_INFO, QUIPU_ROCK_IS_EA, QUIPU_ROCK_IS_LATENCY},
+		3, 24 * 40, 50);
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		const uint8_t *at = memory(&b, BASE + 16 + 24 * i);
+
+		told_insn = rows[i].insn;
+		told_insn.latency = (uint16_t)(5000 * i);
+		told_addr = 0x1000 * i;
+		quipu_manual_signals_feed(m, 0, QUIPU_SIGNAL_LABELLED, 50, 0x100);
+		if (bits_be64(at) != rows[i].info)
+			fail_msg("row %zu: INFO 0x%llx, not 0x%llx", i,
+				 (unsigned long long)bits_be64(at),
+				 (unsigned long long)rows[i].info);
+		assert_int_equal(bits_be64(at + 8), told_addr);
+		assert_int_equal(bits_be64(at + 16), i ? 0xfff : 0); /* 12 bits, strand 0 */
+	}
+	quipu_rock_free(b.r);
+	quipu_manual_signals_free(m);
+}
+
+static void a_transaction_says_what_the_engine_tells(void **state)
+{
+	static const struct {
+		uint8_t kind;
+		uint32_t events;
+		uint64_t info;
+	} rows[] = {
+		/* cases 75 and 76 */
+		{QUIPU_TRANSACTION_LOAD,
+		 QUIPU_INSN_L1_MISS | QUIPU_INSN_L2_MISS | QUIPU_INSN_LL_MISS, 0x100},
+		{QUIPU_TRANSACTION_LOAD, QUIPU_INSN_L1_MISS, 0xc00000100},
+		{QUIPU_TRANSACTION_LOAD, QUIPU_INSN_L1_MISS | QUIPU_INSN_L2_MISS, 0x400000100},
+		{QUIPU_TRANSACTION_LOAD, QUIPU_INSN_L1_MISS | QUIPU_INSN_STORE_PENDING,
+		 0xc00000100 | 2 << 22},
+		{QUIPU_TRANSACTION_FETCH, QUIPU_INSN_L1_MISS, 0xc00000080},
+		{QUIPU_TRANSACTION_FETCH_PREFETCH, QUIPU_INSN_L1_MISS, 0xc00000200},
+		{QUIPU_TRANSACTION_STORE_PREFETCH, QUIPU_INSN_L1_MISS, 0xc00000400},
+		{QUIPU_TRANSACTION_STORE, 0, 0xc00000800},
+		{QUIPU_TRANSACTION_ATOMIC, 0, 0xc00001000},
+		{QUIPU_TRANSACTION_FLUSH, 0, 0xc00002000},
+	};
+	struct quipu_manual_signals *m = quipu_manual_signals_new(1);
+	struct quipu_signals *s = quipu_manual_signals_base(m);
+	const struct {
+		uint64_t va, value;
+	} registers[] = {{QUIPU_ROCK_L2_EA_MASK, 0},
+			 {QUIPU_ROCK_L2_TXN_INFO_FILTER, 0xff8},
+			 {QUIPU_ROCK_L2_CC, 250}};
+	struct bed b;
+
+	(void)state;
+	open_bed(&b, &one);
+	quipu_rock_attach(b.r, 0, s, 0);
+	s->interrupt = on_described;
+	s->arg = b.r;
+	for (unsigned i = 0; i < 4; i++)
+		memory(&b, BASE + 4 * i)[3] = 0;
+	memory(&b, BASE + 8)[2] = 1; /* 256 bytes */
+	assert_int_equal(call(&b, 0, RK_PERF_SAMPLE_INIT, 0x401, BASE, 0, 0), 0);
+	for (size_t i = 0; i < sizeof(registers) / sizeof(registers[0]); i++)
+		assert_int_equal(call(&b, 0, RK_PERF_SAMPLE_CONFIG, 0x401, registers[i].va,
+				      registers[i].value, 0),
+				 0);
+	memory(&b, BASE + 0x800)[5] = 0xf1;
+	memory(&b, BASE + 0x800)[7] = 0x10;
+	assert_int_equal(call(&b, 0, RK_PERF_SAMPLE_START, 0x401, 250, 8, BASE + 0x800), 0);
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		const uint8_t *at = memory(&b, BASE + 16 + 8 * i);
+
+		told_insn = (struct quipu_insn){.size = 4,
+						.class = QUIPU_INSN_LOAD,
+						.events = rows[i].events,
+						.transaction = rows[i].kind};
+		quipu_manual_signals_feed(m, 0, QUIPU_SIGNAL_L2_TRANSACTIONS, 250, 0x100);
+		if (bits_be64(at) != rows[i].info)
+			fail_msg("row %zu: TXN_INFO 0x%llx, not 0x%llx", i,
+				 (unsigned long long)bits_be64(at),
+				 (unsigned long long)rows[i].info);
+	}
+	/* EVT 0 alone: what has another is dropped. */
+	assert_int_equal(call(&b, 0, RK_PERF_SAMPLE_CONFIG, 0x401, QUIPU_ROCK_L2_TXN_INFO_FILTER,
+			      0x7f8, 0),
+			 0);
+	get(&b, 0, RK_PERF_SAMPLE_PENDING, 0x401);
+	told_insn.events = QUIPU_INSN_L1_MISS | QUIPU_INSN_STORE_PENDING;
+	quipu_manual_signals_feed(m, 0, QUIPU_SIGNAL_L2_TRANSACTIONS, 500, 0x100);
+	assert_int_equal(get(&b, 0, RK_PERF_SAMPLE_PENDING, 0x401), 0);
+	told_insn.events = 0;
+	quipu_manual_signals_feed(m, 0, QUIPU_SIGNAL_L2_TRANSACTIONS, 500, 0x100);
+	assert_int_equal(get(&b, 0, RK_PERF_SAMPLE_PENDING, 0x401), 2);
 	quipu_rock_free(b.r);
 	quipu_manual_signals_free(m);
 }
@@ -565,6 +719,8 @@ int main(void)
 		cmocka_unit_test(counters_follow_signals),
 		cmocka_unit_test(a_sum_of_signals_overflows_on_time),
 		cmocka_unit_test(the_sampler_follows_signals),
+		cmocka_unit_test(an_element_says_what_the_engine_tells),
+		cmocka_unit_test(a_transaction_says_what_the_engine_tells),
 		cmocka_unit_test(core_calls),
 		cmocka_unit_test(bad_machines_and_memory_are_refused),
 		cmocka_unit_test(the_interrupt_is_a_level),
