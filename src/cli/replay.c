@@ -2,7 +2,8 @@
 /*
  * quipu replay: a DMA trace on a remapping unit of a machine, and what its events counted. The unit
  * is that of the tree, without the tree's devices and with a counter for each event, so that
- * nothing is multiplexed. Format of the trace: src/engine/dma/README.md.
+ * nothing is multiplexed. Format of the trace: src/engine/dma/README.md. A CPU trace is known by
+ * its first line and played in replay_cpu.c.
  */
 #include <errno.h>
 #include <getopt.h>
@@ -17,7 +18,9 @@
 #include <quipu/machine.h>
 
 #include "cli/cli.h"
+#include "cli/replay.h"
 #include "engine/dma/trace.h"
+#include "engine/replay/cpu.h"
 #include "platform/vtd/room.h"
 
 #define COUNTERS 32u
@@ -27,6 +30,7 @@ struct replay {
 	unsigned number; /* of the unit */
 	int mode;	 /* enum quipu_vtd_mode, -1: the tree's */
 	bool json;
+	struct replay_options cpu; /* of a CPU trace */
 	struct vtd_unit_node *node;
 	struct quipu_vtd_memory *memory;
 	struct quipu_vtd *unit;
@@ -34,10 +38,16 @@ struct replay {
 };
 
 static const char usage[] =
-	"usage: quipu replay [-m MACHINE] [-u N] [--json] FILE|-\n\n"
+	"usage: quipu replay [-m MACHINE] [-u N] [--json] FILE|-\n"
+	"       quipu replay [-m MACHINE] [-e EVENTS] [-c N] [--timing full] [--json] FILE|-\n\n"
 	"Put a DMA trace (first line \"# quipu-dma 1\", or binary) on a remapping unit and print "
-	"what it counted.\n\n"
-	"  -m, --machine MACHINE  a machine with remapping units: a name or a file (vtd)\n"
+	"what it counted,\n"
+	"or run a CPU trace (first line \"# quipu-cpu 1\") on a machine.\n\n"
+	"  -m, --machine MACHINE  a name or a file: a machine with remapping units (vtd), or one whose\n"
+	"                         instructions the CPU trace has (riscv)\n"
+	"  -e, --event EVENTS     what to count of a CPU trace, in perf's grammar\n"
+	"  -c, --count N          print where each N-th occurrence was\n"
+	"      --timing full      misses and mispredictions cost cycles\n"
 	"  -u, --unit N           its unit dmarN (0)\n"
 	"      --mode MODE        legacy or scalable, rather than the mode of the unit's tree\n"
 	"      --json             the counts as JSON\n";
@@ -207,43 +217,63 @@ static int play_binary(struct replay *r, FILE *f)
 	return 1;
 }
 
-static int play_file(struct replay *r)
+/* What a trace begins with. */
+struct head {
+	uint8_t bytes[64];
+	size_t n;
+};
+
+/* The magic of a binary trace, or the first line: the rest of a longer one does not matter. */
+static void read_head(struct head *h, FILE *f)
 {
-	FILE *f = strcmp(r->file, "-") ? fopen(r->file, "rb") : stdin;
-	uint8_t first[DMA_BINARY_HEADER];
 	char *line = NULL;
-	size_t room = 0, n;
-	int status = 1;
+	size_t room = 0;
+	ssize_t rest;
 
-	if (!f)
-		return cli_error("%s: %s", r->file, strerror(errno));
-	n = fread(first, 1, 4, f);
-	if (n == 4 && !memcmp(first, "QDMA", 4)) {
-		n += fread(first + 4, 1, sizeof(first) - 4, f);
-		if (dma_trace_is_binary(first, n))
-			status = play_binary(r, f);
-		else
-			cli_error("%s: a binary DMA trace of another version than 1", r->file);
-	} else {
-		ssize_t rest = getline(&line, &room, f);
-		char head[64];
-		int len = snprintf(head, sizeof(head), "%.*s%.40s", (int)n, (char *)first,
-				   rest > 0 ? line : "");
-
-		if (dma_trace_is_text(head, len > 0 ? (size_t)len : 0))
-			status = play_text(r, f);
-		else
-			cli_error("%s: no DMA trace: it begins neither with \"# quipu-dma 1\" nor "
-				  "with QDMA",
-				  r->file);
+	h->n = fread(h->bytes, 1, 4, f);
+	if (h->n == 4 && !memcmp(h->bytes, "QDMA", 4)) {
+		h->n += fread(h->bytes + 4, 1, DMA_BINARY_HEADER - 4, f);
+		return;
 	}
-	if (!status && ferror(f)) {
-		cli_error("%s: %s", r->file, strerror(errno));
-		status = 1;
+	rest = getline(&line, &room, f);
+	if (rest > (ssize_t)(sizeof(h->bytes) - h->n))
+		rest = (ssize_t)(sizeof(h->bytes) - h->n);
+	if (rest > 0) {
+		memcpy(h->bytes + h->n, line, (size_t)rest);
+		h->n += (size_t)rest;
 	}
 	free(line);
-	if (f != stdin)
-		fclose(f);
+}
+
+static bool head_is_binary(const struct head *h)
+{
+	return h->n >= 4 && !memcmp(h->bytes, "QDMA", 4);
+}
+
+static int check_head(const struct replay *r, const struct head *h)
+{
+	if (head_is_binary(h)) {
+		if (dma_trace_is_binary(h->bytes, h->n))
+			return 0;
+		cli_error("%s: a binary DMA trace of another version than 1", r->file);
+		return 1;
+	}
+	if (dma_trace_is_text((const char *)h->bytes, h->n))
+		return 0;
+	cli_error("%s: no trace: it begins neither with \"# quipu-cpu 1\" nor with "
+		  "\"# quipu-dma 1\" nor with QDMA",
+		  r->file);
+	return 1;
+}
+
+static int play_file(struct replay *r, const struct head *h, FILE *f)
+{
+	int status = head_is_binary(h) ? play_binary(r, f) : play_text(r, f);
+
+	if (!status && ferror(f)) {
+		cli_error("%s: %s", r->file, strerror(errno));
+		return 1;
+	}
 	return status;
 }
 
@@ -284,15 +314,20 @@ static void print_json(struct replay *r, const struct dma_replay_totals *t)
 	json_decref(all);
 }
 
-static int run(struct replay *r)
+static int replay_dma(struct replay *r, const struct head *h, FILE *f)
 {
 	struct dma_replay_totals totals;
-	int status = open_unit(r);
+	int status;
 
+	if (!r->machine)
+		r->machine = "vtd";
+	status = check_head(r, h);
+	if (!status)
+		status = open_unit(r);
 	if (!status)
 		status = start_counters(r);
 	if (!status)
-		status = play_file(r);
+		status = play_file(r, h, f);
 	if (status)
 		return status;
 	dma_replay_totals(r->player, &totals);
@@ -303,17 +338,45 @@ static int run(struct replay *r)
 	return 0;
 }
 
+static int run(struct replay *r)
+{
+	FILE *f = strcmp(r->file, "-") ? fopen(r->file, "rb") : stdin;
+	struct head head;
+	int status;
+
+	if (!f)
+		return cli_error("%s: %s", r->file, strerror(errno));
+	read_head(&head, f);
+	if (cpu_trace_is((const char *)head.bytes, head.n)) {
+		r->cpu.machine = r->machine;
+		r->cpu.file = r->file;
+		r->cpu.json = r->json;
+		status = replay_cpu(&r->cpu, f);
+	} else {
+		status = replay_dma(r, &head, f);
+	}
+	if (f != stdin)
+		fclose(f);
+	return status;
+}
+
 /* 0 to go on, 1 when all is said and done well, 2 when it is refused. */
 static int options(struct replay *r, int argc, char **argv)
 {
 	static const struct option longs[] = {
-		{"machine", required_argument, NULL, 'm'}, {"unit", required_argument, NULL, 'u'},
-		{"mode", required_argument, NULL, 'M'},	   {"json", no_argument, NULL, 'j'},
-		{"help", no_argument, NULL, 'h'},	   {0},
+		{"machine", required_argument, NULL, 'm'},
+		{"unit", required_argument, NULL, 'u'},
+		{"mode", required_argument, NULL, 'M'},
+		{"json", no_argument, NULL, 'j'},
+		{"event", required_argument, NULL, 'e'},
+		{"count", required_argument, NULL, 'c'},
+		{"timing", required_argument, NULL, 'T'},
+		{"help", no_argument, NULL, 'h'},
+		{0},
 	};
 	int c;
 
-	while ((c = getopt_long(argc, argv, "m:u:jh", longs, NULL)) != -1) {
+	while ((c = getopt_long(argc, argv, "m:u:e:c:jh", longs, NULL)) != -1) {
 		char *end;
 
 		switch (c) {
@@ -330,6 +393,17 @@ static int options(struct replay *r, int argc, char **argv)
 			r->mode = strcmp(optarg, "legacy") ? QUIPU_VTD_SCALABLE : QUIPU_VTD_LEGACY;
 			break;
 		case 'j': r->json = true; break;
+		case 'e': r->cpu.events = optarg; break;
+		case 'c':
+			r->cpu.period = strtoull(optarg, &end, 10);
+			if (*end || end == optarg || !r->cpu.period)
+				return cli_error("-c needs a number above 0, not \"%s\"", optarg);
+			break;
+		case 'T':
+			r->cpu.timing_full = !strcmp(optarg, "full");
+			if (!r->cpu.timing_full && strcmp(optarg, "base"))
+				return cli_error("--timing is base or full, not \"%s\"", optarg);
+			break;
 		case 'h': fputs(usage, stdout); return 1;
 		default: fputs(usage, stderr); return 2;
 		}
@@ -343,7 +417,7 @@ static int options(struct replay *r, int argc, char **argv)
 
 int cmd_replay(int argc, char **argv)
 {
-	struct replay r = {.machine = "vtd", .mode = -1};
+	struct replay r = {.mode = -1};
 	int status = options(&r, argc, argv);
 
 	if (status)
