@@ -253,6 +253,9 @@ static void warn_of_zero(struct sbi_driver *d, const struct quipu_attr *attr, ui
 		quipu_core_reason(
 			d->env.core,
 			"never samples: firmware counters raise no interrupt; count it instead");
+	else if (event >= IDX_FIRMWARE)
+		quipu_core_reason(d->env.core, "counts what the kernel asks of its firmware: a "
+					       "program under a user-mode engine asks nothing");
 }
 
 static int sbi_event_init(struct quipu_pmu *pmu, struct quipu_event *e)
