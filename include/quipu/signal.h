@@ -106,6 +106,11 @@ enum quipu_named_signal {
 	QUIPU_SIGNAL_L2_TRANSACTIONS, /* of the level-2 cache; an interrupt of it tells which */
 	QUIPU_SIGNAL_L2_TRANSACTION,  /* of the kinds alone: + enum quipu_transaction, 1 to 7 */
 	QUIPU_SIGNAL_L2_TRANSACTION_LAST = QUIPU_SIGNAL_L2_TRANSACTION + 7,
+	/* architectural: bytes that system calls moved, by their results; exact */
+	QUIPU_SIGNAL_BYTES_READ, /* read and its relatives, of whatever file */
+	QUIPU_SIGNAL_BYTES_WRITTEN,
+	QUIPU_SIGNAL_BYTES_SENT, /* sendto, sendmsg */
+	QUIPU_SIGNAL_BYTES_RECEIVED,
 	QUIPU_NAMED_SIGNALS
 };
 

@@ -44,7 +44,11 @@ static bool engine_counts(const struct quipu_model *model, quipu_signal signal)
 	switch (alias(signal)) {
 	case QUIPU_SIGNAL_CYCLES:
 	case QUIPU_SIGNAL_BRANCHES_TAKEN:
-	case QUIPU_SIGNAL_SYSCALLS: return true;
+	case QUIPU_SIGNAL_SYSCALLS:
+	case QUIPU_SIGNAL_BYTES_READ:
+	case QUIPU_SIGNAL_BYTES_WRITTEN:
+	case QUIPU_SIGNAL_BYTES_SENT:
+	case QUIPU_SIGNAL_BYTES_RECEIVED: return true;
 	}
 	return quipu_signal_mask(signal) != 0;
 }
@@ -187,6 +191,11 @@ void session_view_switch(struct cpu_state *c, const uint64_t seen[SEG_INDEXES])
 	}
 }
 
+static bool moves_bytes(quipu_signal signal)
+{
+	return signal >= QUIPU_SIGNAL_BYTES_READ && signal <= QUIPU_SIGNAL_BYTES_RECEIVED;
+}
+
 int session_require(struct session *s, quipu_signal signal)
 {
 	struct seg_header *h = s->head;
@@ -198,7 +207,8 @@ int session_require(struct session *s, quipu_signal signal)
 	signal = alias(signal);
 	features = features_of(signal);
 	/* What moves in the middle of a block, or outside of one, has no lane. */
-	lane = signal != QUIPU_SIGNAL_SYSCALLS && !(features & (SEG_DATA | SEG_FETCH));
+	lane = signal != QUIPU_SIGNAL_SYSCALLS && !moves_bytes(signal) &&
+	       !(features & (SEG_DATA | SEG_FETCH));
 	if (find_index(s, signal) >= 0)
 		return 0;
 	h->features |= features;

@@ -20,6 +20,10 @@ static const char *const names[QUIPU_NAMED_SIGNALS] = {
 	[QUIPU_SIGNAL_CALLS] = "calls",
 	[QUIPU_SIGNAL_RETURNS] = "returns",
 	[QUIPU_SIGNAL_SYSCALLS] = "syscalls",
+	[QUIPU_SIGNAL_BYTES_READ] = "bytes-read",
+	[QUIPU_SIGNAL_BYTES_WRITTEN] = "bytes-written",
+	[QUIPU_SIGNAL_BYTES_SENT] = "bytes-sent",
+	[QUIPU_SIGNAL_BYTES_RECEIVED] = "bytes-received",
 	[QUIPU_SIGNAL_CYCLES] = "cycles",
 	[QUIPU_SIGNAL_REF_CYCLES] = "ref-cycles",
 	[QUIPU_SIGNAL_BUS_CYCLES] = "bus-cycles",
@@ -125,6 +129,8 @@ const char *quipu_signal_name(quipu_signal signal, char *buf, size_t len)
 enum quipu_exactness quipu_signal_exactness(quipu_signal signal)
 {
 	if (signal & QUIPU_SIGNAL_CLASSES)
+		return QUIPU_EXACT;
+	if (signal >= QUIPU_SIGNAL_BYTES_READ && signal <= QUIPU_SIGNAL_BYTES_RECEIVED)
 		return QUIPU_EXACT;
 	return signal < QUIPU_SIGNAL_CYCLES ? QUIPU_EXACT : QUIPU_MODELLED;
 }

@@ -25,6 +25,7 @@ S5, S6 and S7 have no face in perf but the listings; registers hold them: tests/
 """
 import os
 import re
+import shutil
 
 from harness import Skip, equal, holds, main, need, need_namespace, test
 
@@ -314,6 +315,50 @@ perf stat -x, -e {DOCUMENT} -a sleep 1
                                          "quipu: machine unplug cpu0: cpu0 is no device that can be taken out"], "refusals")
     outside = work.quipu("machine", "unplug", "dmar1", status=2)
     holds("inside `quipu exec`" in outside.err, f"outside\n{outside}")
+
+
+# Reads 64 times and writes 32 times 64 KiB, and is nothing else: no start-up code that would read a file.
+MOVER = r"""
+static long call(long nr, long a, const void *b, long c)
+{
+	long ret;
+	__asm__ volatile("syscall" : "=a"(ret) : "a"(nr), "D"(a), "S"(b), "d"(c) : "rcx", "r11", "memory");
+	return ret;
+}
+static char buffer[65536];
+void _start(void)
+{
+	long in = call(2, (long)"/dev/zero", 0, 0), out = call(2, (long)"/dev/null", (void *)1, 0);
+	for (int i = 0; i < 64; i++)
+		call(0, in, buffer, sizeof(buffer));
+	for (int i = 0; i < 32; i++)
+		call(1, out, buffer, sizeof(buffer));
+	call(60, 0, 0, 0);
+}
+"""
+
+
+@test("quipu,couple: a disk does what a program under the engine reads and writes, to the request")
+def couple(work):
+    need("perf")
+    need("fdtput")
+    if os.uname().machine != "x86_64":
+        raise Skip("the machine's programs are of x86-64, the host's are not")
+    with open(work.path("mover.c"), "w", encoding="utf-8") as out:
+        out.write(MOVER)
+    work.run("gcc", "-O1", "-nostdlib", "-static", "-fno-stack-protector", "mover.c", "-o", "mover", status=0)
+    shutil.copy(os.path.join(os.environ["QUIPU_BUILD"], "machines", "vtd.dtb"), work.path("coupled.dtb"))
+    disk, card = "/iommu@fed90000/master@1900", "/iommu@fed90000/master@1800"
+    work.run("fdtput", "-d", "coupled.dtb", disk, "quipu,iops", status=0)
+    work.run("fdtput", "-t", "s", "coupled.dtb", disk, "quipu,couple", "read,write", status=0)
+    work.run("fdtput", "-t", "i", "coupled.dtb", card, "quipu,pps", "0", status=0)
+    got = on(work, work.path("coupled.dtb"), "for i in 1 2; do perf stat -x, -e dmar0/iommu_requests/ -a ./mover; done; "
+                                             "perf stat -x, -e dmar0/iommu_requests/ -a sleep 0.05")
+    # 4 MiB read: 1024 commands of a queue entry, 16 writes of 256 bytes, a completion. 2 MiB written: 512 of 1 + 8 + 1.
+    want = 1024 * 18 + 512 * 10
+    rows = counts(got)
+    equal([row[1] for row in rows[:2]], [want, want], "requests")
+    holds(rows[2][1] == "<not counted>" or rows[2][1] < 100, f"without a program that moves bytes\n{got}")
 
 
 main()

@@ -26,6 +26,7 @@
 #define LAZY_UNMAPS 256u
 #define LAZY_NS	    UINT64_C(10000000)
 #define MAX_RETRIES 4u
+#define WARM_ITEMS  1000u
 #define MAX_BYTES   (UINT64_C(1) << 36)
 #define PQH	    0xc0u
 #define PQT	    0xc8u
@@ -38,6 +39,8 @@ struct dtlb_line {
 	bool r, w;
 };
 
+enum direction { BY_SHARE, INTO_MEMORY, OUT_OF_MEMORY };
+
 struct device {
 	struct dma_config config;
 	struct quipu_vtd_domain *domain;
@@ -48,6 +51,8 @@ struct device {
 	uint64_t shift; /* ns that were skipped */
 	uint64_t since; /* burst: what the period is counted from */
 	uint64_t random;
+	enum direction direction; /* of the item in hand, when it is coupled */
+	uint64_t owed[2];	  /* coupled: bytes to work off, out of memory and into it */
 	struct dtlb_line *dtlb;
 	uint64_t tick;
 	uint64_t *given; /* the pages it was given, as a ring of config.resident */
@@ -67,6 +72,7 @@ struct dma_traffic {
 	struct quipu_vtd_queue *queue;
 	struct device *devices;
 	size_t n;
+	uint64_t moved[DMA_COUPLES]; /* so far */
 	struct dma_totals totals;
 };
 
@@ -113,6 +119,9 @@ static const char *check_common(const struct dma_config *c)
 		return "the period of a burst is shorter than a nanosecond for each item";
 	if (!c->int_every)
 		return "int-every is at least 1";
+	if (c->couple && (c->rate || c->burst || (c->kind != DMA_NVME && c->kind != DMA_RING_NIC)))
+		return "only a network card and an NVMe controller are coupled, and then have no rate of "
+		       "their own";
 	if (c->ats && (!c->outstanding || c->outstanding > 4096))
 		return "a device has 1 to 4096 accesses outstanding";
 	if (c->resident > 1 << 24)
@@ -401,6 +410,11 @@ static bool share(uint64_t i, unsigned percent)
 	return (i + 1) * percent / 100 != i * percent / 100;
 }
 
+static bool inward(const struct device *d, uint64_t i, unsigned percent)
+{
+	return d->direction == BY_SHARE ? share(i, percent) : d->direction == INTO_MEMORY;
+}
+
 static void flush_domain(struct dma_traffic *t, struct device *d, uint64_t now)
 {
 	uint16_t did = quipu_vtd_domain_id(d->domain);
@@ -448,7 +462,7 @@ static void nic_frame(struct dma_traffic *t, struct device *d, uint64_t now)
 
 		transfer(t, d, QUIPU_VTD_READ, descriptor, len < left ? len : left);
 	}
-	transfer(t, d, share(i, c->rx_percent) ? QUIPU_VTD_WRITE : QUIPU_VTD_READ, buffer,
+	transfer(t, d, inward(d, i, c->rx_percent) ? QUIPU_VTD_WRITE : QUIPU_VTD_READ, buffer,
 		 c->frame);
 	transfer(t, d, QUIPU_VTD_WRITE, descriptor, c->desc_bytes);
 	if ((i + 1) % c->int_every == 0)
@@ -472,7 +486,7 @@ static void nvme_io(struct dma_traffic *t, struct device *d, uint64_t now)
 	if (c->prp_list && pages > 2)
 		transfer(t, d, QUIPU_VTD_READ, list, 8 * pages < PAGE ? 8 * pages : PAGE);
 	/* A command that reads the disk writes memory. */
-	transfer(t, d, share(i, c->read_percent) ? QUIPU_VTD_WRITE : QUIPU_VTD_READ,
+	transfer(t, d, inward(d, i, c->read_percent) ? QUIPU_VTD_WRITE : QUIPU_VTD_READ,
 		 pool + next_random(d) % places * PAGE, c->io_bytes);
 	transfer(t, d, QUIPU_VTD_WRITE, completion + slot * 16, 16);
 	if ((i + 1) % c->int_every == 0)
@@ -587,6 +601,48 @@ static void play_record(struct dma_traffic *t, struct device *d)
 	d->due = d->record_due = record_at(d);
 }
 
+/* ---- work that follows programs ---- */
+
+/* A disk's read writes memory; so does what a network card receives. */
+static const struct {
+	enum dma_couple what;
+	bool in;
+} directions[] = {{DMA_READ, true}, {DMA_RECEIVED, true}, {DMA_WRITTEN, false}, {DMA_SENT, false}};
+
+void dma_traffic_moved(struct dma_traffic *t, const uint64_t bytes[DMA_COUPLES])
+{
+	for (size_t k = 0; k < sizeof(directions) / sizeof(directions[0]); k++) {
+		enum dma_couple what = directions[k].what;
+		uint64_t more = bytes[what] > t->moved[what] ? bytes[what] - t->moved[what] : 0;
+
+		t->moved[what] += more;
+		for (size_t i = 0; i < t->n && more; i++)
+			if (t->devices[i].config.couple >> what & 1)
+				t->devices[i].owed[directions[k].in] += more;
+	}
+}
+
+/* Whole items; what is left waits for more. Nobody counts: the last few stand for all of them. */
+static void work_off(struct dma_traffic *t, struct device *d, uint64_t now)
+{
+	const struct dma_config *c = &d->config;
+	uint64_t unit = c->kind == DMA_NVME ? c->io_bytes : c->frame;
+
+	for (unsigned in = 2; in-- > 0;) {
+		uint64_t n = d->owed[in] / unit;
+
+		d->owed[in] %= unit;
+		if (n > WARM_ITEMS && !quipu_vtd_counting(t->unit, NULL))
+			n = WARM_ITEMS;
+		d->direction = in ? INTO_MEMORY : OUT_OF_MEMORY;
+		while (n--) {
+			work[c->kind](t, d, now);
+			d->total++;
+			t->totals.items++;
+		}
+	}
+}
+
 static void set_due(struct dma_traffic *t, struct device *d)
 {
 	uint64_t since;
@@ -671,6 +727,9 @@ void dma_traffic_run(struct dma_traffic *t, uint64_t ns)
 		do_item(t, next);
 	}
 	quipu_vtd_advance(t->unit, ns);
+	for (size_t i = 0; i < t->n; i++)
+		if (t->devices[i].config.couple)
+			work_off(t, &t->devices[i], ns);
 }
 
 /* ---- life ---- */

@@ -11,6 +11,8 @@
 
 enum dma_kind { DMA_RING_NIC, DMA_NVME, DMA_GPU_STREAM, DMA_KINDS, DMA_TRACE = DMA_KINDS };
 enum dma_unmap { DMA_RECYCLE, DMA_STRICT, DMA_LAZY };
+/* What of a program a device's work follows (quipu,couple). */
+enum dma_couple { DMA_READ, DMA_WRITTEN, DMA_SENT, DMA_RECEIVED, DMA_COUPLES };
 enum dma_unit {
 	DMA_TLP,
 	DMA_PAGE,
@@ -35,6 +37,7 @@ struct dma_config {
 	 * about N periods gets N bursts exactly.
 	 */
 	uint64_t burst, burst_period_ns;
+	unsigned couple;   /* bit i: enum dma_couple i; then rate and burst are 0 */
 	uint64_t msi_addr; /* 0: no interrupts */
 	uint32_t msi_data;
 	unsigned int_every; /* items to an interrupt */
@@ -89,6 +92,11 @@ int dma_traffic_add(struct dma_traffic *, const struct dma_config *,
 struct dma_replay;
 int dma_traffic_add_trace(struct dma_traffic *, const struct dma_config *,
 			  struct dma_replay *replay);
+/*
+ * dma_traffic_moved - the programs of the machine have read, written, sent and received so many
+ * bytes in all: devices coupled to that do the work of the difference in the next dma_traffic_run.
+ */
+void dma_traffic_moved(struct dma_traffic *, const uint64_t bytes[DMA_COUPLES]);
 void dma_traffic_run(struct dma_traffic *, uint64_t ns);
 void dma_traffic_absent(struct dma_traffic *, uint64_t from, uint64_t to);
 void dma_traffic_device_tlb(struct dma_traffic *, uint16_t rid, int32_t pasid, uint64_t addr,

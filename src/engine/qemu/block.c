@@ -59,6 +59,8 @@ static void note_signal(struct rates *r, unsigned index, quipu_signal signal)
 		r->taken |= 1u << index;
 	else if (signal == QUIPU_SIGNAL_SYSCALLS)
 		r->syscalls |= 1u << index;
+	else if (signal >= QUIPU_SIGNAL_BYTES_READ && signal <= QUIPU_SIGNAL_BYTES_RECEIVED)
+		r->bytes[signal - QUIPU_SIGNAL_BYTES_READ] |= 1u << index;
 	else if (quipu_signal_mask(signal) || signal == QUIPU_SIGNAL_CYCLES)
 		r->counted |= 1u << index;
 }

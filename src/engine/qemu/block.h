@@ -33,6 +33,7 @@ struct rates {
 	uint32_t counted;     /* bit i: index i is a sum over classes */
 	uint32_t taken;	      /* bit i: index i counts taken branches */
 	uint32_t syscalls;    /* bit i: index i counts system calls */
+	uint32_t bytes[4];    /* the same of bytes read, written, sent, received (enum io) */
 	uint32_t mispredicts; /* bit i: index i counts mispredictions of some kind */
 	uint16_t missed[MODEL_MISSES][INDEXES]; /* what a misprediction adds, by its kind */
 };

@@ -133,6 +133,9 @@ struct isa {
 const struct isa *isa_find(const char *target_name);
 const struct isa *isa_by_elf(uint16_t elf_machine);
 enum call isa_call(const struct isa *, int64_t nr);
+/* What a system call moves when its result is a number of bytes. */
+enum io { IO_READ, IO_WRITE, IO_SEND, IO_RECEIVE, IO_NONE };
+enum io isa_io(const struct isa *, int64_t nr);
 
 /* decode_riscv64 - RV64GC, V and the ratified bit and cache-block extensions; every other encoding
  * is an ALU class. */

@@ -516,23 +516,21 @@ void fold_ring(struct seg_vcpu *v, uint32_t reason, uint64_t arg, uint64_t pc)
 	set_up(v);
 }
 
-void fold_syscall(struct seg_vcpu *v, uint64_t pc)
+/* @which signals grow by @n at a system call. */
+static void add_outside(struct seg_vcpu *v, uint64_t pc, uint32_t which, uint64_t n)
 {
 	struct step at = {.block = (const struct block *)(uintptr_t)v->priv[HOT_PREV]};
 	struct event e = {.v = v, .p = vcpu_private(v), .step = at.block ? &at : NULL};
 
-	v->syscalls++;
-	if (!engine.rates.syscalls)
-		return;
 	publish(v);
 	seq_begin(v);
-	for (uint32_t m = engine.rates.syscalls; m; m &= m - 1) {
+	for (uint32_t m = which; m; m &= m - 1) {
 		unsigned i = bits_low(m);
 
 		if (i < SEG_LANES)
-			v->base[i]++;
+			v->base[i] += (int64_t)n;
 		else
-			v->scalar[i - SEG_LANES]++;
+			v->scalar[i - SEG_LANES] += n;
 	}
 	seq_end(v);
 	if (due(v)) {
@@ -541,4 +539,17 @@ void fold_syscall(struct seg_vcpu *v, uint64_t pc)
 		serve(&e, pc, false);
 	}
 	set_up(v);
+}
+
+void fold_syscall(struct seg_vcpu *v, uint64_t pc)
+{
+	v->syscalls++;
+	if (engine.rates.syscalls)
+		add_outside(v, pc, engine.rates.syscalls, 1);
+}
+
+void fold_bytes(struct seg_vcpu *v, uint64_t pc, uint32_t which, uint64_t n)
+{
+	if (which && n)
+		add_outside(v, pc, which, n);
 }

@@ -136,8 +136,8 @@ static const struct isa isas[] = {
 	 CALLS(ppc64le_calls)},
 	{"sparc64", 43, 8192, ISA_BRANCH | ISA_BIG_ENDIAN, "/usr/sparc64-linux-gnu", NULL,
 	 FAULTS(10), decode_sparc64, CALLS(sparc64_calls)},
-	{"x86_64", 62, 4096, ISA_TRACK | ISA_PHANTOM | ISA_WIDE, NULL, "max", FAULTS(7), decode_x86_64,
-	 CALLS(x86_64_calls)},
+	{"x86_64", 62, 4096, ISA_TRACK | ISA_PHANTOM | ISA_WIDE, NULL, "max", FAULTS(7),
+	 decode_x86_64, CALLS(x86_64_calls)},
 };
 
 const struct isa *isa_find(const char *target_name)
@@ -165,4 +165,34 @@ enum call isa_call(const struct isa *isa, int64_t nr)
 			return isa->calls[i].call;
 	}
 	return CALL_OTHER;
+}
+
+/* The calls that move bytes, in the order of read, readv, pread64, preadv; write, writev, pwrite64,
+ * pwritev; sendto, sendmsg; recvfrom, recvmsg. */
+#define IO_CALLS 12u
+static const struct {
+	uint16_t elf_machine;
+	uint16_t nr[IO_CALLS];
+} io_calls[] = {
+	{243, {63, 65, 67, 69, 64, 66, 68, 70, 206, 211, 207, 212}},
+	{21, {3, 145, 179, 320, 4, 146, 180, 321, 335, 341, 337, 342}},
+	{43, {3, 120, 67, 324, 4, 121, 68, 325, 133, 114, 125, 113}},
+	{62, {0, 19, 17, 295, 1, 20, 18, 296, 44, 46, 45, 47}},
+};
+
+enum io isa_io(const struct isa *isa, int64_t nr)
+{
+	static const uint8_t kind[IO_CALLS] = {IO_READ,	 IO_READ,  IO_READ,    IO_READ,
+					       IO_WRITE, IO_WRITE, IO_WRITE,   IO_WRITE,
+					       IO_SEND,	 IO_SEND,  IO_RECEIVE, IO_RECEIVE};
+
+	for (size_t i = 0; i < sizeof(io_calls) / sizeof(io_calls[0]); i++) {
+		if (io_calls[i].elf_machine != isa->elf_machine)
+			continue;
+		for (unsigned k = 0; k < IO_CALLS; k++) {
+			if (io_calls[i].nr[k] == nr)
+				return kind[k];
+		}
+	}
+	return IO_NONE;
 }

@@ -151,6 +151,8 @@ void fold_activity(struct seg_vcpu *, const struct block *t, unsigned index, uin
 void fold_publish(struct seg_vcpu *);
 /* fold_syscall - a system call is counted, at @pc. */
 void fold_syscall(struct seg_vcpu *, uint64_t pc);
+/* fold_bytes - a system call at @pc has moved @n bytes; @which: the signals that count them. */
+void fold_bytes(struct seg_vcpu *, uint64_t pc, uint32_t which, uint64_t n);
 /* fold_ring - publish, ring and wait, take over what the machine changed. */
 void fold_ring(struct seg_vcpu *, uint32_t reason, uint64_t arg, uint64_t pc);
 /* fold_room - publish and see to it that the ring has room for a record of @size bytes. */

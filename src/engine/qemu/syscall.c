@@ -239,14 +239,18 @@ static void on_syscall_ret(qemu_plugin_id_t id, unsigned vcpu, int64_t nr, int64
 	struct vcpu *p;
 
 	(void)id;
-	(void)nr;
 	if (vcpu >= SEG_VCPUS || engine.slot < 0)
 		return;
 	p = vcpu_private(v);
 	v->state = SEG_RUNNING;
 	/* A child of fork: the call was its parent's. */
-	if (ret != RESULT_RESTART && !p->counted_call && !p->start)
+	if (ret != RESULT_RESTART && !p->counted_call && !p->start) {
+		enum io io = ret > 0 ? isa_io(engine.isa, nr) : IO_NONE;
+
 		fold_syscall(v, p->call_pc);
+		if (io != IO_NONE)
+			fold_bytes(v, p->call_pc, engine.rates.bytes[io], (uint64_t)ret);
+	}
 	leave(v, p, ret);
 }
 

@@ -37,6 +37,7 @@ struct unit {
 	struct vtd_driver *driver;
 	const char *no_pmu;	      /* why there is none */
 	bool busy;		      /* its traffic is running */
+	bool coupled;		      /* some of it follows what programs read and write */
 	bool absent;		      /* taken out of the running machine, at gone_at */
 	uint64_t gone_at, interrupts; /* interrupts: address of its remapping table */
 };
@@ -83,6 +84,42 @@ static const struct quipu_vtd_ops unit_ops = {
 	.device_tlb = unit_device_tlb,
 };
 
+static const quipu_signal couple_signal[DMA_COUPLES] = {
+	[DMA_READ] = QUIPU_SIGNAL_BYTES_READ,
+	[DMA_WRITTEN] = QUIPU_SIGNAL_BYTES_WRITTEN,
+	[DMA_SENT] = QUIPU_SIGNAL_BYTES_SENT,
+	[DMA_RECEIVED] = QUIPU_SIGNAL_BYTES_RECEIVED,
+};
+
+static void tell_moved(struct unit *u)
+{
+	struct quipu_signals *s = u->room->env.signals;
+	uint64_t bytes[DMA_COUPLES] = {0};
+
+	for (unsigned i = 0; i < DMA_COUPLES; i++)
+		for (unsigned cpu = 0; cpu < u->room->env.machine->ncpus; cpu++)
+			bytes[i] += s->ops->read(s, cpu, couple_signal[i]);
+	dma_traffic_moved(u->traffic, bytes);
+}
+
+/* The engine counts what programs move only when that is asked for before they start. */
+static void couple(struct unit *u, const struct vtd_master_node *m)
+{
+	struct quipu_signals *s = u->room->env.signals;
+
+	for (unsigned i = 0; i < DMA_COUPLES; i++) {
+		if (!(m->config.couple >> i & 1))
+			continue;
+		u->coupled = true;
+		if (!s->ops->has(s, couple_signal[i]) ||
+		    (s->ops->want && s->ops->want(s, couple_signal[i])))
+			quipu_note(u->room->env.notes, QUIPU_NOTE_IGNORED, "quipu,couple",
+				   "the engine does not count the bytes that programs move; device "
+				   "%04x stands still",
+				   m->config.rid);
+	}
+}
+
 /* An overflow inside the traffic runs the driver, which must not start the traffic again. */
 static void unit_sync(void *arg)
 {
@@ -95,6 +132,8 @@ static void unit_sync(void *arg)
 	if (now > room->now)
 		room->now = now;
 	u->busy = true;
+	if (u->coupled)
+		tell_moved(u);
 	dma_traffic_run(u->traffic, room->now);
 	u->busy = false;
 }
@@ -227,6 +266,8 @@ static int make_masters(struct unit *u)
 			err = make_interrupt(u, i, m, table);
 		if (!err)
 			err = dma_traffic_add(u->traffic, &m->config, u->domain[m->domain], pa);
+		if (!err)
+			couple(u, m);
 	}
 	return err;
 }
@@ -510,7 +551,10 @@ static void describe_master(const struct vtd_unit_node *n, const struct vtd_mast
 		return;
 	}
 
-	if (c->burst)
+	if (c->couple)
+		snprintf(rate, sizeof(rate), "%s as programs %s", items[c->kind],
+			 c->kind == DMA_NVME ? "read and write" : "receive and send");
+	else if (c->burst)
 		snprintf(rate, sizeof(rate),
 			 "%" PRIu64 " %s in each %" PRIu64 " ms that are counted", c->burst,
 			 items[c->kind], c->burst_period_ns / 1000000);

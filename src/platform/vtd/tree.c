@@ -262,6 +262,29 @@ static void read_rate(struct at *at, struct dma_config *c)
 	}
 }
 
+/* "read,write", or a list of strings. */
+static void read_couple(struct at *at, struct dma_config *c)
+{
+	static const char *const calls[DMA_COUPLES] = {"read", "write", "send", "recv"};
+	int len = 0;
+	const char *p = fdt_getprop(at->machine->fdt, at->node, "quipu,couple", &len);
+	const char *end = p ? p + len : NULL;
+
+	if (p && (!len || p[len - 1]))
+		wrong(at, "quipu,couple", "is no string");
+	while (p && p < end && !at->err) {
+		size_t n = strcspn(p, ",");
+		unsigned i = 0;
+
+		while (i < DMA_COUPLES && (strlen(calls[i]) != n || memcmp(p, calls[i], n)))
+			i++;
+		if (i == DMA_COUPLES)
+			wrong(at, "quipu,couple", "is none of: read, write, send, recv");
+		c->couple |= 1u << i;
+		p += n + 1;
+	}
+}
+
 static void read_kind(struct at *at, struct dma_config *c)
 {
 	static const char *const unmaps[] = {"recycle", "strict", "lazy", NULL};
@@ -368,6 +391,7 @@ static void read_master(struct at *at, struct vtd_unit_node *u, unsigned which)
 	read_target(at, u, m);
 	read_rate(at, &m->config);
 	read_kind(at, &m->config);
+	read_couple(at, &m->config);
 	if (masters[which].ats)
 		read_dtlb(at, &m->config);
 	flag(at, "quipu,posted", &m->posted);
