@@ -219,6 +219,26 @@ def calls(work):
     equal(result.err.count("EINVAL: nest_mcs01"), 2, f"two attempts are refused\n{result}")
 
 
+@test("identities of the core PMU's events hold exactly on three programs (C27)")
+def identities(work):
+    sums = (  # what adds up to what
+        (("PM_DATA_FROM_L2", "PM_DATA_FROM_L2MISS"), "PM_LD_MISS_L1_FIN"),
+        (("PM_DATA_FROM_L3", "PM_DATA_FROM_L3MISS"), "PM_DATA_FROM_L2MISS"),
+        (("PM_DATA_FROM_LMEM", "PM_DATA_FROM_RMEM"), "PM_DATA_FROM_MEMORY"),
+        (("PM_DATA_FROM_MEMORY",), "PM_DATA_FROM_L3MISS"),
+        (("PM_INST_FROM_L1", "PM_L1_ICACHE_MISS"), "PM_INST_CMPL"),
+        (("PM_INST_FROM_L2", "PM_INST_FROM_L3", "PM_INST_FROM_L3MISS"), "PM_L1_ICACHE_MISS"),
+        (("PM_DTLB_MISS", "PM_ITLB_MISS"), "PM_TLB_MISS"),
+        (("PM_RUN_CYC",), "PM_CYC"),
+    )
+    names = sorted({n for parts, whole in sums for n in (*parts, whole)})
+    for program in ((STREAM, "2048", "1"), (REALISTIC, "1", "64"), (TRUE,)):
+        values = {n: work.count(n, *program, options=["-m", "power9"]) for n in names}
+        for parts, whole in sums:
+            equal(sum(values[p] for p in parts), values[whole], f"{' + '.join(parts)} = {whole} of {program}")
+    holds(values["PM_INST_CMPL"] > 0, f"{values}")
+
+
 @test("an event of the document that no POWER9 catalog has is answered with the reason and the nearest one")
 def absent(work):
     for name in ("nest_mcs0/PM_MCS_DOWN_128B_DATA_XFER_MC0/", "PM_MCS_DOWN_128B_DATA_XFER_MC0"):

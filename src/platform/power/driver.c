@@ -239,6 +239,19 @@ static int check_model(struct power_driver *d, uint64_t code)
 	return 0;
 }
 
+/* The branch history holds all taken branches; of its filters the hardware has calls alone, which
+ * the engine's list does not tell apart. */
+static int check_branches(struct power_driver *d, const struct quipu_attr *attr)
+{
+	uint64_t kinds = attr->branch_sample_type & ~(uint64_t)PERF_SAMPLE_BRANCH_PLM_ALL;
+
+	if (!(attr->sample_type & PERF_SAMPLE_BRANCH_STACK) || kinds == PERF_SAMPLE_BRANCH_ANY)
+		return 0;
+	quipu_core_reason(d->core, "the branch history holds all taken branches (-b, -j any); "
+				   "this model cannot filter them");
+	return -EOPNOTSUPP;
+}
+
 static int power_init(struct quipu_pmu *pmu, struct quipu_event *e)
 {
 	struct power_driver *d = pmu->driver;
@@ -258,12 +271,9 @@ static int power_init(struct quipu_pmu *pmu, struct quipu_event *e)
 	err = check_group(d, e, &code);
 	if (err)
 		return err;
-	if (attr->sample_type & PERF_SAMPLE_BRANCH_STACK) {
-		quipu_core_reason(
-			d->core,
-			"this model has no branch history buffer; use call graphs (-g) instead of -b");
-		return -EOPNOTSUPP;
-	}
+	err = check_branches(d, attr);
+	if (err)
+		return err;
 	if (bits_get(code, POWER_EBB)) {
 		quipu_core_reason(d->core, "event-based branches are not modelled");
 		return -EOPNOTSUPP;
@@ -588,6 +598,8 @@ static void serve(struct power_driver *d, unsigned cpu, struct quipu_event *e,
 		sample.addr = irq->addr;
 		sample.chain = irq->chain;
 		sample.nr_chain = irq->nr_chain;
+		sample.branches = irq->branches;
+		sample.nr_branches = irq->nr_branches;
 		sample.pid = irq->pid;
 		sample.tid = irq->tid;
 	}

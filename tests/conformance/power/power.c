@@ -160,29 +160,36 @@ static void c2_generic_events(void **state)
 	assert_int_equal(try_open(PERF_TYPE_HARDWARE, 0), 0);
 	assert_int_equal(try_open(PERF_TYPE_HARDWARE, 1), 0);
 	assert_int_equal(try_open(PERF_TYPE_HARDWARE, 6), -EOPNOTSUPP);
+	for (unsigned i = 0; i < 10; i++)
+		assert_int_equal(try_open(PERF_TYPE_HARDWARE, i), want[i]);
 }
 
+/* The whole table of the sheet: cache, then read, write, prefetch; each access and miss. */
 static void c3_cache_events(void **state)
 {
-	static const struct {
-		uint64_t config, code;
-		int err;
-	} rows[] = {
-		{0x000000, 0x100fc, 0}, {0x010000, 0x2c04e, 0}, {0x000100, 0, -EOPNOTSUPP},
-		{0x010100, 0x300f0, 0}, {0x000200, 0x20054, 0}, {0x010101, 0, -EINVAL},
-		{0x000101, 0x408c, 0},	{0x010002, 0x300fe, 0}, {0x000003, 0, -EOPNOTSUPP},
-		{0x010003, 0x300fc, 0}, {0x000103, 0, -EINVAL}, {0x010004, 0x400fc, 0},
-		{0x000005, 0x4d05e, 0}, {0x000006, 0, -EINVAL}, {0x000007, 0, -EINVAL},
-		{0x000300, 0, -EINVAL}, {0x020000, 0, -EINVAL},
+	static const int32_t want[7][3][2] = {
+		{{0x100fc, 0x2c04e}, {0, 0x300f0}, {0x20054, 0}},
+		{{0x4080, 0x200fd}, {0x408c, -1}, {0x488c, 0}},
+		{{0x4c042, 0x300fe}, {0, 0}, {0x4e052, 0}},
+		{{0, 0x300fc}, {-1, -1}, {-1, -1}},
+		{{0, 0x400fc}, {-1, -1}, {-1, -1}},
+		{{0x4d05e, 0x400f6}, {-1, -1}, {-1, -1}},
+		{{-1, -1}, {-1, -1}, {-1, -1}},
 	};
 
 	(void)state;
-	for (unsigned i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-		uint64_t code = 0;
+	for (uint64_t cache = 0; cache < 9; cache++)
+		for (uint64_t op = 0; op < 5; op++)
+			for (uint64_t result = 0; result < 4; result++) {
+				uint64_t config = cache | op << 8 | result << 16, code = 0;
+				bool inside = cache < 7 && op < 3 && result < 2;
+				int32_t w = inside ? want[cache][op][result] : -1;
+				int err = w > 0 ? 0 : w ? -EINVAL : -EOPNOTSUPP;
 
-		assert_int_equal(power_cache_code(rows[i].config, &code), rows[i].err);
-		assert_int_equal(code, rows[i].code);
-	}
+				assert_int_equal(power_cache_code(config, &code), err);
+				assert_int_equal(code, w > 0 ? w : 0);
+				assert_int_equal(try_open(PERF_TYPE_HW_CACHE, config), err);
+			}
 }
 
 static void c4_malformed_codes(void **state)
@@ -394,6 +401,14 @@ static uint64_t samples_of(void *ring, size_t pages)
 	return n;
 }
 
+static uint64_t pmis(void)
+{
+	uint64_t n;
+
+	assert_true(quipu_system_pmis(bed.system, 0, &n));
+	return n;
+}
+
 static void c14_every_period_a_sample(void **state)
 {
 	static const uint64_t periods[] = {97, 4099, (UINT64_C(1) << 31) - 1, UINT64_C(1) << 31,
@@ -410,18 +425,149 @@ static void c14_every_period_a_sample(void **state)
 					  .sample_type = PERF_SAMPLE_IP | PERF_SAMPLE_PERIOD};
 		void *ring = aligned_alloc(4096, 17 * 4096);
 		struct quipu_event *e;
+		uint64_t before;
 
 		assert_non_null(ring);
 		memset(ring, 0, 17 * 4096);
 		assert_int_equal(open_attr(&attr, 100, -1, NULL, &e), 0);
 		assert_int_equal(quipu_event_map(e, &who, ring, 16, true), 0);
+		before = pmis();
 		feed(QUIPU_SIGNAL_INSTRUCTIONS, totals[i]);
 		assert_int_equal(count(e), totals[i]);
+		/* A counter goes no farther than 2^31: past it every sample takes two interrupts.
+		 */
+		assert_int_equal(pmis() - before,
+				 totals[i] / periods[i] * (periods[i] > UINT64_C(1) << 31 ? 2 : 1));
 		assert_int_equal(samples_of(ring, 16), totals[i] / periods[i]);
 		quipu_event_unmap(e);
 		quipu_event_close(e);
 		free(ring);
 	}
+}
+
+static void c15_two_on_one_instruction(void **state)
+{
+	struct quipu_attr attr = {.type = PERF_TYPE_RAW,
+				  .config = 2,
+				  .sample_period = 100,
+				  .sample_type = PERF_SAMPLE_IP};
+	const struct quipu_caller who = {.perfmon = true, .ipc_lock = true};
+	struct quipu_event *e[2];
+	void *ring[2];
+
+	(void)state;
+	for (unsigned i = 0; i < 2; i++) {
+		ring[i] = aligned_alloc(4096, 2 * 4096);
+		assert_non_null(ring[i]);
+		memset(ring[i], 0, 2 * 4096);
+		assert_int_equal(open_attr(&attr, 100, -1, NULL, &e[i]), 0);
+		assert_int_equal(quipu_event_map(e[i], &who, ring[i], 1, true), 0);
+	}
+	feed(QUIPU_SIGNAL_INSTRUCTIONS, 1000);
+	assert_int_equal(pmis(), 10);
+	for (unsigned i = 0; i < 2; i++) {
+		assert_int_equal(samples_of(ring[i], 1), 10);
+		assert_int_equal(count(e[i]), 1000);
+		quipu_event_unmap(e[i]);
+		quipu_event_close(e[i]);
+		free(ring[i]);
+	}
+}
+
+static void c19_a_new_period_adds_nothing(void **state)
+{
+	struct quipu_attr attr = {.type = PERF_TYPE_RAW,
+				  .config = 2,
+				  .sample_period = 1000,
+				  .sample_type = PERF_SAMPLE_IP};
+	uint64_t period = 300;
+	struct quipu_event *e;
+
+	(void)state;
+	assert_int_equal(open_attr(&attr, 100, -1, NULL, &e), 0);
+	feed(QUIPU_SIGNAL_INSTRUCTIONS, 400);
+	assert_int_equal(quipu_event_ioctl(e, PERF_EVENT_IOC_PERIOD, (uintptr_t)&period), 0);
+	feed(QUIPU_SIGNAL_INSTRUCTIONS, 1200);
+	assert_int_equal(count(e), 1600);
+	quipu_event_close(e);
+}
+
+static void c21_the_row_of_interrupts(void **state)
+{
+	char *text = quipu_tree_interrupts(bed.system), *row;
+	struct quipu_attr attr = {.type = PERF_TYPE_RAW, .config = 2, .sample_period = 100};
+	struct quipu_event *e;
+
+	(void)state;
+	assert_non_null(text);
+	row = strstr(text, "\nPMI: ");
+	assert_non_null(row);
+	assert_int_equal(strlen(row + 1),
+			 5 + 32 * 11 + 2 + strlen("Performance monitoring interrupts\n"));
+	assert_memory_equal(row + 6, "         0          0 ", 22);
+	assert_string_equal(row + 6 + 32 * 11, "  Performance monitoring interrupts\n");
+	free(text);
+	assert_int_equal(open_attr(&attr, 100, -1, NULL, &e), 0);
+	feed(QUIPU_SIGNAL_INSTRUCTIONS, 1250);
+	text = quipu_tree_interrupts(bed.system);
+	assert_non_null(text);
+	assert_memory_equal(strstr(text, "\nPMI: ") + 6, "        12          0 ", 22);
+	free(text);
+	quipu_event_close(e);
+}
+
+static void c23_branch_stacks(void **state)
+{
+	static const struct {
+		uint64_t kinds;
+		int err;
+	} rows[] = {
+		{PERF_SAMPLE_BRANCH_ANY, 0},
+		{PERF_SAMPLE_BRANCH_ANY | PERF_SAMPLE_BRANCH_USER, 0},
+		{PERF_SAMPLE_BRANCH_ANY_CALL, -EOPNOTSUPP}, /* not told apart here */
+		{PERF_SAMPLE_BRANCH_ANY_RETURN, -EOPNOTSUPP},
+		{PERF_SAMPLE_BRANCH_ANY | PERF_SAMPLE_BRANCH_ANY_CALL, -EOPNOTSUPP},
+	};
+
+	(void)state;
+	for (unsigned i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		struct quipu_attr attr = {.type = PERF_TYPE_RAW,
+					  .config = 2,
+					  .sample_period = 1000,
+					  .sample_type = PERF_SAMPLE_BRANCH_STACK,
+					  .branch_sample_type = rows[i].kinds};
+		struct quipu_event *e = NULL;
+
+		assert_int_equal(open_attr(&attr, 100, -1, NULL, &e), rows[i].err);
+		quipu_event_close(e);
+	}
+}
+
+/* An event that is one signal less another: counted and sampled at the right place. */
+static void a_difference_of_signals(void **state)
+{
+	struct quipu_attr attr = {.type = PERF_TYPE_RAW,
+				  .config = 0x4080, /* fetches less those that missed */
+				  .sample_period = 100,
+				  .sample_type = PERF_SAMPLE_IP};
+	const struct quipu_caller who = {.perfmon = true, .ipc_lock = true};
+	void *ring = aligned_alloc(4096, 2 * 4096);
+	struct quipu_event *e;
+
+	(void)state;
+	assert_non_null(ring);
+	memset(ring, 0, 2 * 4096);
+	assert_int_equal(open_attr(&attr, 100, -1, NULL, &e), 0);
+	assert_int_equal(quipu_event_map(e, &who, ring, 1, true), 0);
+	for (unsigned i = 0; i < 50; i++) {
+		feed(QUIPU_SIGNAL_L1I_MISSES, 3);
+		feed(QUIPU_SIGNAL_INSTRUCTIONS, 10);
+	}
+	assert_int_equal(count(e), 350);
+	assert_int_equal(samples_of(ring, 1), 3);
+	quipu_event_unmap(e);
+	quipu_event_close(e);
+	free(ring);
 }
 
 static void c16_kernel_only_counts_nothing(void **state)
@@ -501,7 +647,12 @@ int main(void)
 		CASE(c12_second_pass_is_lax),
 		CASE(c13_counts_through_interrupts),
 		CASE(c14_every_period_a_sample),
+		CASE(c15_two_on_one_instruction),
 		CASE(c16_kernel_only_counts_nothing),
+		CASE(c19_a_new_period_adds_nothing),
+		CASE(c21_the_row_of_interrupts),
+		CASE(c23_branch_stacks),
+		CASE(a_difference_of_signals),
 		CASE(c22_registers_in_samples),
 		CASE(c26_every_nth_load),
 	};
