@@ -94,7 +94,8 @@ struct riscv_config {
 	uint32_t sbi_version;
 	bool opensbi_compat;
 	bool snapshot;
-	bool record_silent; /* legacy: sampling opens and never samples */
+	bool record_silent;  /* legacy: sampling opens and never samples */
+	bool branch_records; /* SBI: harts record their last transfers, as Smctr and Ssctr do */
 	bool events_directory;
 	bool unmodelled_zero; /* selectors that nothing drives count 0; else refused */
 	uint64_t charge_instructions, charge_cycles; /* S-mode activity of a system call */
@@ -154,6 +155,13 @@ void hart_set(struct hart *, unsigned csr, uint64_t value);
 void hart_enter(struct hart *);
 void hart_leave(struct hart *);
 void hart_disarm(struct hart *);
+/* Deadlines of @slots were reached: their counters are brought up to date. */
+void hart_reached(struct hart *, uint64_t slots);
+/*
+ * @n occurrences of @signal at @mode, at most up to the first that makes a counter raise its
+ * interrupt. Returns how many were taken.
+ */
+uint64_t hart_feed(struct hart *, enum quipu_riscv_mode, quipu_signal, uint64_t n);
 /* Name of a CSR in @buf. */
 const char *hart_csr_name(unsigned csr, char *buf, size_t len);
 
