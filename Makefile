@@ -53,6 +53,7 @@ bench: build
 	@$(BUILD)/bench/bench-vtd
 	@$(BUILD)/bench/bench-rock
 	@! [ -e $(BUILD)/tests/conformance/rock/recurse.sparc64 ] || python3 bench/rock.py $(BUILD)/src/cli/quipu $(BUILD)/tests/conformance/rock/recurse.sparc64
+	@python3 bench/lpar.py $(BUILD)
 	@! [ -e $(BUILD)/tests/guests/realistic.ppc64le ] || python3 bench/imc.py $(BUILD)/src/cli/quipu $(BUILD)/tests/guests/realistic.ppc64le $(BUILD)/machines/power9.dtb
 	@$(BUILD)/bench/bench-gate $(BUILD)/src/cli/quipu
 

@@ -24,6 +24,7 @@
 #define PIECES_MOST  64u
 #define BUF_LEAST    OFFSET_BYTES
 #define BUF_MOST     (16u << 20)
+#define CACHED_MOST  65536u
 #define PROBE	     4u /* the next instruction */
 
 static const char *const invalid_texts[] = {"INVALID ADDRESS", NULL};
@@ -350,7 +351,7 @@ static void fill(struct quipu_hvsym_result *r, const struct hvsym_answer *a)
 }
 
 /* The sequence, its meaning, and the memory of both. The partition's lock is held. */
-static int ask_and_learn(struct quipu_hvsym *h, struct quipu_hvsym_result *r)
+static int ask_and_learn(struct quipu_hvsym *h, struct quipu_hvsym_result *r, bool cached)
 {
 	struct lookup l = {.h = h, .iar = r->iar};
 	struct hvsym_answer a = {.iar = r->iar};
@@ -365,7 +366,7 @@ static int ask_and_learn(struct quipu_hvsym *h, struct quipu_hvsym_result *r)
 	if (!err) {
 		a.state = classify(&l, a.name);
 		fill(r, &a);
-		if (!(h->o.flags & QUIPU_HVSYM_NO_CACHE))
+		if (cached)
 			hvsym_cache_add(&h->cache, &a);
 	}
 	r->calls = l.calls;
@@ -379,7 +380,7 @@ static bool known(struct quipu_hvsym *h, struct quipu_hvsym_result *r)
 {
 	struct hvsym_answer a;
 
-	if (h->o.flags & QUIPU_HVSYM_NO_CACHE || !hvsym_cache_find(&h->cache, r->iar, &a))
+	if (!hvsym_cache_find(&h->cache, r->iar, &a))
 		return false;
 	fill(r, &a);
 	return true;
@@ -402,9 +403,9 @@ static int check(struct quipu_hvsym *h)
 	return 0;
 }
 
-static int resolve(struct quipu_hvsym *h, struct quipu_hvsym_result *r)
+static int resolve(struct quipu_hvsym *h, struct quipu_hvsym_result *r, bool cached)
 {
-	bool hit = known(h, r);
+	bool hit = cached && known(h, r);
 	int err = hit ? 0 : check(h);
 
 	if (hit || err)
@@ -412,11 +413,11 @@ static int resolve(struct quipu_hvsym *h, struct quipu_hvsym_result *r)
 	if (h->t->lock)
 		h->t->lock(h->t->arg);
 	/* Another thread may have asked the same, or been refused, while this one waited. */
-	hit = known(h, r);
+	hit = cached && known(h, r);
 	if (!hit)
 		err = check(h);
 	if (!hit && !err)
-		err = ask_and_learn(h, r);
+		err = ask_and_learn(h, r, cached);
 	if (h->t->unlock)
 		h->t->unlock(h->t->arg);
 out:
@@ -438,7 +439,7 @@ int quipu_hvsym_resolve(struct quipu_hvsym *h, uint64_t iar, struct quipu_hvsym_
 	blank(r, iar);
 	if (h->pid != getpid())
 		return r->error = -EPERM;
-	return resolve(h, r);
+	return resolve(h, r, !(h->o.flags & QUIPU_HVSYM_NO_CACHE));
 }
 
 /* ---- many ---- */
@@ -448,7 +449,8 @@ struct many {
 	struct quipu_hvsym_result *results;
 	uint32_t *order; /* of the results, by address, equal ones once */
 	size_t n;
-	int error; /* that ends it */
+	int error;   /* that ends it */
+	bool cached; /* not so many that remembering costs more than asking again */
 };
 
 /* The order of @n addresses: a radix sort, sixteen bits at a time, bytes that are all equal left
@@ -508,7 +510,7 @@ static void one(struct many *m, size_t i)
 		r->error = m->error;
 		return;
 	}
-	err = resolve(m->h, r);
+	err = resolve(m->h, r, m->cached);
 	if (ends_all(err))
 		m->error = err;
 }
@@ -570,6 +572,7 @@ int quipu_hvsym_resolve_many(struct quipu_hvsym *h, const uint64_t *iar, size_t 
 		return -EPERM;
 	if (n > UINT32_MAX)
 		return -EINVAL;
+	m.cached = !(h->o.flags & QUIPU_HVSYM_NO_CACHE) && n <= CACHED_MOST;
 	m.order = sorted(iar, n);
 	twin = malloc((n ? n : 1) * sizeof(*twin));
 	if (!m.order || !twin) {

@@ -249,7 +249,7 @@ static int detect(struct text t, bool *perfmap)
 		if (undefined(&l))
 			continue;
 		n++;
-		if (!take_hex(&l, &addr))
+		if (!take_hex(&l, &addr) || !l.len)
 			return map_fail(
 				t.b, l.number,
 				"neither 'ADDRESS TYPE NAME' (nm, kallsyms) nor 'START SIZE NAME' "
