@@ -13,7 +13,8 @@
 #include <jansson.h>
 
 #include "cli/cli.h"
-#include "cli/model.h"
+#include "cli/host.h"
+#include "cli/list_host.h"
 
 #define DEFAULT_MACHINE "riscv"
 #define COLUMN_MIN	20
@@ -22,6 +23,7 @@
 
 struct options {
 	const char *machine;
+	const char *sysfs; /* of -m host: a recorded /sys */
 	char **words;
 	int nwords;
 	bool verbose, json;
@@ -35,7 +37,9 @@ static const char usage[] =
 	"  WORD           only events whose name or description holds the word, or match a "
 	"pattern\n"
 	"                 (*, ?); hw, sw, cache, pmu and raw stand for a whole kind\n"
-	"  -m MACHINE     a shipped machine or a device tree file (default: riscv)\n"
+	"  -m MACHINE     a shipped machine, a device tree file (default: riscv), or host: what this\n"
+	"                 host's own kernel counts; its tracepoints with a word such as sched:*\n"
+	"  --sysfs DIR    of a recorded /sys instead of this host's\n"
 	"  -v             encodings, signals, units\n"
 	"  --json         a list of objects\n";
 
@@ -130,10 +134,10 @@ static int name_column(const struct model_events *list, const struct options *o)
 	return widest < COLUMN_MAX ? widest : COLUMN_MAX;
 }
 
-static int print_table(const struct model *model, const struct model_events *list,
+/* @heading_of_all: the first line. */
+static int print_table(const char *heading_of_all, const struct model_events *list,
 		       const struct options *o)
 {
-	const struct quipu_machine *m = model->machine;
 	int last = -1;
 	size_t shown = 0;
 
@@ -143,8 +147,7 @@ static int print_table(const struct model *model, const struct model_events *lis
 		if (!wanted(e, o))
 			continue;
 		if (!shown++)
-			printf("Events of machine %s (%u CPUs, %s)\n", m->name, m->ncpus,
-			       quipu_isa_name(m->isa));
+			puts(heading_of_all);
 		if (last != (int)e->kind)
 			printf("\n%s\n", heading[e->kind]);
 		last = (int)e->kind;
@@ -152,7 +155,7 @@ static int print_table(const struct model *model, const struct model_events *lis
 	}
 	if (!shown)
 		return cli_error("machine %s has no event like '%s'; `quipu list -m %s` shows all",
-				 m->name, o->words[0], o->machine);
+				 o->machine, o->words[0], o->machine);
 	return 0;
 }
 
@@ -204,8 +207,13 @@ static int list(struct options *o)
 	} else if (model_events(&model, &events)) {
 		cli_error("out of memory");
 	} else {
+		const struct quipu_machine *m = model.machine;
+		char text[256];
+
+		snprintf(text, sizeof(text), "Events of machine %s (%u CPUs, %s)", m->name,
+			 m->ncpus, quipu_isa_name(m->isa));
 		o->column = name_column(&events, o);
-		status = o->json ? print_json(&events, o) : print_table(&model, &events, o);
+		status = o->json ? print_json(&events, o) : print_table(text, &events, o);
 		model_events_free(&events);
 	}
 	model_close(&model);
@@ -213,16 +221,38 @@ static int list(struct options *o)
 	return status;
 }
 
+static int list_host(struct options *o)
+{
+	const struct run_options run = {.sysfs = o->sysfs};
+	struct model_events events;
+	struct host host;
+	char text[4200];
+	int status = host_start(&host, &run);
+
+	if (!status && list_host_events(&host, o->words, o->nwords, &events))
+		status = cli_error("out of memory");
+	if (!status) {
+		if (o->sysfs)
+			snprintf(text, sizeof(text), "Events of the PMUs recorded in %.4000s",
+				 o->sysfs);
+		else
+			snprintf(text, sizeof(text), "Events of this host (%zu CPUs)", host.ncpus);
+		o->column = name_column(&events, o);
+		status = o->json ? print_json(&events, o) : print_table(text, &events, o);
+		model_events_free(&events);
+	}
+	host_free(&host);
+	return status;
+}
+
 int cmd_list(int argc, char **argv)
 {
 	static const struct option longs[] = {
-		{"machine", required_argument, NULL, 'm'},
-		{"verbose", no_argument, NULL, 'v'},
-		{"json", no_argument, NULL, 'j'},
-		{"help", no_argument, NULL, 'h'},
-		{0},
+		{"machine", required_argument, NULL, 'm'}, {"verbose", no_argument, NULL, 'v'},
+		{"json", no_argument, NULL, 'j'},	   {"sysfs", required_argument, NULL, 's'},
+		{"help", no_argument, NULL, 'h'},	   {0},
 	};
-	struct options o = {.machine = DEFAULT_MACHINE};
+	struct options o = {0};
 	int c;
 
 	opterr = 0;
@@ -231,6 +261,7 @@ int cmd_list(int argc, char **argv)
 		case 'm': o.machine = optarg; break;
 		case 'v': o.verbose = true; break;
 		case 'j': o.json = true; break;
+		case 's': o.sysfs = optarg; break;
 		case 'h': fputs(usage, stdout); return 0;
 		default:
 			return cli_error("list: option '%s' is not known, or lacks its value; "
@@ -240,5 +271,11 @@ int cmd_list(int argc, char **argv)
 	}
 	o.words = argv + optind;
 	o.nwords = argc - optind;
+	if (!o.machine)
+		o.machine = o.sysfs ? "host" : DEFAULT_MACHINE;
+	if (!strcmp(o.machine, "host"))
+		return list_host(&o);
+	if (o.sysfs)
+		return cli_error("--sysfs is for the host's own PMUs: use -m host");
 	return list(&o);
 }

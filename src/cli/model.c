@@ -257,7 +257,7 @@ void model_events_free(struct model_events *list)
 const char *model_event_label(const struct model_event *e)
 {
 	if (e->unavailable)
-		return "not modelled";
+		return e->exactness == QUIPU_HOST ? "not here" : "not modelled";
 	return e->kind == EVENT_RAW ? "by code" : quipu_exactness_name(e->exactness);
 }
 
