@@ -39,29 +39,18 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
 	struct quipu_vtd_config config;
 	struct quipu_vtd *unit;
 	struct dma_replay *p;
+	struct dma_cursor cursor;
 	struct dma_record r;
 	const char *why;
+	int more;
 
 	quipu_vtd_config_init(&config, QUIPU_VTD_FULL);
 	unit = quipu_vtd_new(&config, &ops, memory, NULL);
 	p = dma_replay_new(unit, memory, mode);
-	if (dma_trace_is_binary(data, len)) {
-		for (size_t at = DMA_BINARY_HEADER; len - at >= DMA_BINARY_RECORD;
-		     at += DMA_BINARY_RECORD)
-			if (!dma_trace_record(data + at, &r, &why))
+	if (!dma_cursor_open(&cursor, data, len))
+		while ((more = dma_cursor_next(&cursor, &r, &why)) != 0)
+			if (more > 0)
 				replay(p, &r);
-	} else {
-		while (len) {
-			const uint8_t *end = memchr(data, '\n', len);
-			size_t n = end ? (size_t)(end - data) : len;
-
-			if (dma_trace_line((const char *)data, n, &r, &why) == 1)
-				replay(p, &r);
-			n += end != NULL;
-			data += n;
-			len -= n;
-		}
-	}
 	dma_replay_free(p);
 	quipu_vtd_free(unit);
 	quipu_vtd_memory_free(memory);

@@ -394,8 +394,10 @@ static int next_binary(struct dma_cursor *c, struct dma_record *r, const char **
 		return 0;
 	c->where++;
 	*why = "it ends inside this record";
-	if (c->len - c->at < DMA_BINARY_RECORD)
+	if (c->len - c->at < DMA_BINARY_RECORD) {
+		c->at = c->len;
 		return -EINVAL;
+	}
 	c->at += DMA_BINARY_RECORD;
 	return dma_trace_record(record, r, why) ? -EINVAL : 1;
 }
