@@ -222,6 +222,7 @@ static __attribute__((noinline)) unsigned translation_miss(struct model_memory *
 		count(m, MODEL_STLB_MISSES);
 	}
 	count(m, t.walked);
+	count(m, MODEL_WALKS);
 	return g->walk;
 }
 

@@ -385,6 +385,7 @@ static void every_miss_is_served_once(void **state)
 	assert_int_equal(n[MODEL_DATA_WALKS] + n[MODEL_FETCH_WALKS],
 			 shape.stlb.sets ? n[MODEL_STLB_MISSES]
 					 : n[MODEL_DTLB_MISSES] + n[MODEL_ITLB_MISSES]);
+	assert_int_equal(n[MODEL_WALKS], n[MODEL_DATA_WALKS] + n[MODEL_FETCH_WALKS]);
 	for (unsigned p = 0; p < 8; p++) {
 		assert_true(n[MODEL_PORT_READ_LINES + p] && n[MODEL_PORT_WRITE_LINES + p]);
 		reads += n[MODEL_PORT_READ_LINES + p];
