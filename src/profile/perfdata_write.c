@@ -758,6 +758,20 @@ static void quipu_block(struct blob *b, uint32_t tag, const void *data, size_t l
 	blob_zero(b, -len & 7);
 }
 
+/* That the bit is set makes perf report branches; it looks for nothing inside, and writes nothing
+ * there itself. */
+static void feature_branches(struct blob *b, const struct perfdata_writer *w,
+			     const struct perfdata_info *info)
+{
+	(void)info;
+	for (size_t i = 0; i < w->nr_events; i++) {
+		if (!(w->events[i].attr.sample_type & PERF_SAMPLE_BRANCH_STACK))
+			continue;
+		blob_u64(b, 0);
+		return;
+	}
+}
+
 static void feature_quipu(struct blob *b, const struct perfdata_writer *w,
 			  const struct perfdata_info *info)
 {
@@ -794,9 +808,9 @@ static const struct {
 	{PERFDATA_CPUID, feature_cpuid},	   {PERFDATA_TOTAL_MEM, feature_memory},
 	{PERFDATA_CMDLINE, feature_cmdline},	   {PERFDATA_EVENT_DESC, feature_events},
 	{PERFDATA_CPU_TOPOLOGY, feature_topology}, {PERFDATA_NUMA_TOPOLOGY, feature_numa},
-	{PERFDATA_PMU_MAPPINGS, feature_pmus},	   {PERFDATA_GROUP_DESC, feature_groups},
-	{PERFDATA_SAMPLE_TIME, feature_time},	   {PERFDATA_QUIPU, feature_quipu},
-	{PERFDATA_HYPERVISOR, feature_hypervisor},
+	{PERFDATA_BRANCH_STACK, feature_branches}, {PERFDATA_PMU_MAPPINGS, feature_pmus},
+	{PERFDATA_GROUP_DESC, feature_groups},	   {PERFDATA_SAMPLE_TIME, feature_time},
+	{PERFDATA_QUIPU, feature_quipu},	   {PERFDATA_HYPERVISOR, feature_hypervisor},
 };
 #define NR_FEATURES (sizeof(features) / sizeof(features[0]))
 

@@ -258,6 +258,33 @@ static void warn_of_zero(struct sbi_driver *d, const struct quipu_attr *attr, ui
 					       "program under a user-mode engine asks nothing");
 }
 
+/*
+ * Linux 6.12 knows no recorder of branches on RISC-V. A machine may have one all the same
+ * (quipu,branch-records): the control transfer records of Smctr and Ssctr, every taken transfer of
+ * user level, without its cycles and flags.
+ */
+static int check_branches(struct sbi_driver *d, const struct quipu_attr *attr)
+{
+	const uint64_t known = PERF_SAMPLE_BRANCH_ANY | PERF_SAMPLE_BRANCH_USER |
+			       PERF_SAMPLE_BRANCH_KERNEL | PERF_SAMPLE_BRANCH_HV |
+			       PERF_SAMPLE_BRANCH_NO_FLAGS | PERF_SAMPLE_BRANCH_NO_CYCLES;
+
+	if (!(attr->sample_type & PERF_SAMPLE_BRANCH_STACK))
+		return 0;
+	if (!d->env.branch_records) {
+		quipu_core_reason(
+			d->env.core,
+			"this driver records no branch stacks; use call graphs (-g) instead of -b, "
+			"or a machine with quipu,branch-records");
+		return -EOPNOTSUPP;
+	}
+	if (!(attr->branch_sample_type & ~known))
+		return 0;
+	quipu_core_reason(d->env.core, "branch stacks here hold every branch of user level; no "
+				       "other filter (-j any,u)");
+	return -EOPNOTSUPP;
+}
+
 static int sbi_event_init(struct quipu_pmu *pmu, struct quipu_event *e)
 {
 	struct sbi_driver *d = pmu->driver;
@@ -267,12 +294,9 @@ static int sbi_event_init(struct quipu_pmu *pmu, struct quipu_event *e)
 	uint64_t data;
 	int r;
 
-	if (attr->sample_type & PERF_SAMPLE_BRANCH_STACK) {
-		quipu_core_reason(
-			d->env.core,
-			"this driver records no branch stacks; use call graphs (-g) instead of -b");
-		return -EOPNOTSUPP;
-	}
+	r = check_branches(d, attr);
+	if (r)
+		return r;
 	r = map_event(d, attr, &event, &data);
 	if (r)
 		return r;

@@ -19,6 +19,7 @@ struct riscv_driver_env {
 	bool filtering;	      /* Sscofpmf in the ISA string: interrupt and privilege filter */
 	bool kernel_activity; /* the machine declares kernel-mode activity */
 	bool record_silent;   /* legacy: see riscv_config */
+	bool branch_records;  /* samples may carry branch stacks */
 	unsigned user_access; /* kernel.perf_user_access at the start: 0..2 */
 	const struct quipu_pmu_event *events;
 	/* Words and facts for a person; no count comes from here. */

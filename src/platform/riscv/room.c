@@ -225,6 +225,7 @@ static int make_driver(struct room *r, const struct quipu_platform_env *env)
 		.filtering = r->harts->harts[0].extensions & EXT_SSCOFPMF,
 		.kernel_activity = c->charge_instructions || c->charge_cycles,
 		.record_silent = c->record_silent,
+		.branch_records = c->branch_records,
 		.user_access = c->user_access,
 		.why_not = why_not,
 		.signal = signal_of,

@@ -151,6 +151,7 @@ int riscv_tree_config(struct quipu_riscv *rv, struct quipu_notes *notes)
 	c->opensbi_compat = property(m, "quipu,opensbi-compat", &len) != NULL;
 	c->snapshot = choose(m, notes, "quipu,snapshot", on_off, 1);
 	c->record_silent = choose(m, notes, "quipu,record", records, 0);
+	c->branch_records = choose(m, notes, "quipu,branch-records", on_off, 0);
 	c->events_directory = choose(m, notes, "quipu,events-directory", on_off, 1);
 	c->unmodelled_zero = choose(m, notes, "quipu,unmodelled", unmodelled, 0);
 	c->priv_minor = choose(m, notes, "quipu,privileged", privileged, legacy ? 10 : 12);

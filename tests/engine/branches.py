@@ -1,0 +1,99 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-2-Clause
+"""quipu record -b on riscv64: every pair of a branch stack is an edge of the disassembly, pairs follow each other along
+the program, and the stock perf reads them. TAP on standard output. (x86-64: tests/cli/x86.py.)"""
+import os
+import re
+import subprocess
+import sys
+import tempfile
+
+QUIPU, GUESTS = os.environ["QUIPU"], os.environ["QUIPU_GUEST_DIR"]
+ENV = {"PATH": "/usr/bin:/bin", "QUIPU_PLUGIN": os.environ["PLUGIN"], "HOME": "/nonexistent"}
+TMP = tempfile.mkdtemp()
+DATA = f"{TMP}/perf.data"
+PROGRAM = f"{GUESTS}/recurse.riscv64"
+INDIRECT = re.compile(r"^(ret|jr|jalr|c\.jr|c\.jalr|uret|ecall)\b")
+DIRECT = re.compile(r"^(?:b\w+|j|jal|c\.b\w+|c\.j)\s+(?:\w+,)*(?:0x)?([0-9a-f]+)\b")
+MOVES = re.compile(r"^(b\w+|j|jal|jr|jalr|ret|ecall|c\.\w+)\b")
+
+number = failed = 0
+
+
+def check(name, ok, note=""):
+    global number, failed
+    number += 1
+    failed += not ok
+    print(f"{'ok' if ok else 'not ok'} {number} - {name}")
+    if not ok:
+        print("\n".join("# " + line for line in str(note).splitlines()[:12]))
+    sys.stdout.flush()
+
+
+def run(*command):
+    return subprocess.run(command, env=ENV, cwd=TMP, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                          stderr=subprocess.PIPE, text=True, timeout=200)
+
+
+def disassembly():
+    text = run("riscv64-linux-gnu-objdump", "-d", "--no-show-raw-insn", PROGRAM).stdout
+    return {int(m[1], 16): m[2].strip() for m in re.finditer(r"^\s*([0-9a-f]+):\t(.*)$", text, re.MULTILINE)}
+
+
+def stacks():
+    """[[(from, to)], newest first] of every sample."""
+    text = run("perf", "script", "-i", DATA, "-F", "brstack").stdout
+    return [[tuple(int(x, 16) for x in pair) for pair in re.findall(r"0x([0-9a-f]+)/0x([0-9a-f]+)/", line)]
+            for line in text.splitlines() if "/0x" in line]
+
+
+def edge(insns, pair):
+    source, target = pair
+    insn = insns.get(source, "")
+    direct = DIRECT.match(insn)
+    if direct:
+        return int(direct[1], 16) == target
+    return bool(INDIRECT.match(insn)) and target in insns
+
+
+def straight(insns, order, begin, end):
+    """Nothing between two records leaves the line: from where one went to where the next one left."""
+    i = order.get(begin)
+    while i is not None and i < len(insns):
+        pc, insn = insns[i]
+        if pc == end:
+            return True
+        if re.match(r"^(j|jal|jr|jalr|ret)\b", insn):
+            return False
+        i += 1
+    return False
+
+
+def main():
+    out = run(QUIPU, "record", "-b", "-m", "riscv", "-e", "instructions:u", "-c", "1009", "-o", DATA, "--", PROGRAM, "16", "20")
+    check("record -b works on riscv64", out.returncode == 0, out.stderr)
+    insns, samples = disassembly(), stacks()
+    pairs = {pair for stack in samples for pair in stack}
+    check("there are branch stacks of 32 transfers", len(samples) > 20 and max(map(len, samples)) == 32,
+          f"{len(samples)} samples")
+    bad = [f"{s:#x} {insns.get(s)} -> {t:#x}" for s, t in pairs if not edge(insns, (s, t))]
+    check("every pair is an edge of the disassembly", len(pairs) > 20 and not bad, "\n".join(bad) or len(pairs))
+    listing = sorted(insns.items())
+    order = {pc: i for i, (pc, _) in enumerate(listing)}
+    gaps = [f"{newer[0]:#x} does not follow {older[1]:#x}" for stack in samples for newer, older in zip(stack, stack[1:])
+            if not straight(listing, order, older[1], newer[0])]
+    check("each transfer follows the one before on a straight line", not gaps, "\n".join(gaps))
+    report = run("perf", "report", "-i", DATA, "--stdio", "--branch-history")
+    check("the stock perf shows the branch history of our file",
+          report.returncode == 0 and re.search(r"fib|ackermann", report.stdout), report.stderr + report.stdout)
+    plain = run("perf", "report", "-i", DATA, "--stdio", "--sort", "symbol_from,symbol_to")
+    check("and its edges by symbol", re.search(r"\] (fib|ackermann)\b.*\] (fib|ackermann)\b", plain.stdout),
+          plain.stderr + plain.stdout)
+    other = run(QUIPU, "record", "-b", "-m", "riscv-u74", "-e", "instructions:u", "-o", DATA, "--", PROGRAM, "5", "5")
+    check("a machine without the records refuses, and says which has them",
+          other.returncode and "quipu,branch-records" in other.stderr, other.stderr)
+    print(f"1..{number}")
+    sys.exit(failed != 0)
+
+
+main()
