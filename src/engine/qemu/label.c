@@ -32,6 +32,8 @@ struct labels {
 	const struct block *block; /* the one that is not labelled yet; NULL: none */
 	unsigned skip;
 	bool stalled; /* the front end waited before its first instruction */
+	/* Of its own: what timing full adds to the cycles is the wait that running ahead avoids. */
+	uint64_t cycles;
 	struct ahead ahead;
 	uint32_t n;
 	struct logged log[LOGGED];
@@ -196,7 +198,7 @@ static void label_insn(struct walk *w, const struct block *b, unsigned i, const 
 	const struct insn_label *label = &block_labels(b)[i];
 	struct ahead_insn in = {
 		.pc = block_insn(b, i),
-		.cycle = (uint64_t)w->now[SEG_LANE_CYCLES],
+		.cycle = w->l->cycles,
 		.class = block_classes(b)[i] & (INSN_LOAD - 1),
 		.stalled = i == 0 && w->l->stalled,
 		.flush = label->flush,
@@ -232,7 +234,10 @@ void label_step(struct seg_vcpu *v, const struct step *s, const int64_t now[INDE
 		for (unsigned i = 0; i < INDEXES; i++)
 			w.now[i] -= sum[i];
 		for (unsigned i = l->skip; i < b->n; i++) {
+			int64_t before = w.now[SEG_LANE_CYCLES];
+
 			step_add(&engine.rates, b, i, w.now);
+			l->cycles += (uint64_t)(w.now[SEG_LANE_CYCLES] - before);
 			label_insn(&w, b, i, s);
 		}
 	}

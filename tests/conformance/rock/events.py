@@ -86,6 +86,17 @@ def estimates(work):
     equal(missed + hit in (all_l2, all_l2 - 1), True, f"L2: {missed} missed, {hit} hit, {all_l2} in all")
 
 
+@test("labels change no count, and are the same whether a stall costs cycles or not")
+def beside(work):
+    plain, labelled, full = (work.stat(events, RECURSE, options=("-m", "rock", *timing)) for events, timing in (
+        ("rock/cycles/,rock/instructions/", ()), ("rock/cycles/,rock/instructions/,rock/yank/", ()),
+        ("rock/cycles/,rock/instructions/,rock/yank/", ("--timing", "full"))))
+    equal([value(r) for r in labelled[:2]], [value(r) for r in plain], "cycles and instructions")
+    holds(value(labelled[2]) > 0, "no system call came while the core ran ahead")
+    equal(value(full[2]), value(labelled[2]), "yanks with --timing full")
+    holds(value(full[0]) > value(plain[0]), "stalls cost nothing")
+
+
 @test("lookups of the unified TLB add up: both sides, hits and misses")
 def lookups(work):
     mmu = {name: count(work, f"rock/mmu_{name}/") for name in ("all", "itlb_miss", "dtlb_miss", "utlb_miss", "utlb_hit")}
