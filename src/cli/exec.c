@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -28,8 +29,13 @@ extern char **environ;
 struct options {
 	struct run_options run;
 	bool no_ns, host_events, engine;
-	char **argv; /* the client */
+	struct rlimit files; /* the client's: as this command was started */
+	char **argv;	     /* the client */
 };
+
+#define MOST_FILES                                                                                 \
+	524288 /* of the machine's own: 4096 CPUs with a hundred events each, and more than the    \
+		  host may give */
 
 static volatile int got_signal;
 
@@ -207,12 +213,32 @@ static pid_t start_client(const struct options *o, struct run *run, const char *
 		return pid;
 	sigemptyset(&none);
 	sigprocmask(SIG_SETMASK, &none, NULL);
+	setrlimit(RLIMIT_NOFILE, &o->files);
 	signal(SIGINT, SIG_DFL);
 	signal(SIGTERM, SIG_DFL);
 	if (!set_environment(o, preload, sysfs, run->machine))
 		execvp(argv[0], argv);
 	cli_error("%s: %s", o->argv[0], strerror(errno));
 	_exit(errno == ENOENT ? 127 : 126);
+}
+
+/*
+ * The machine holds a descriptor for each event of all its clients, who have limits of their own:
+ * as many as this process may have, and for root as many as the host gives to any.
+ */
+static struct rlimit raise_limit(void)
+{
+	struct rlimit before = {0}, most;
+
+	if (getrlimit(RLIMIT_NOFILE, &before))
+		return before;
+	most = (struct rlimit){.rlim_cur = MOST_FILES, .rlim_max = MOST_FILES};
+	if (before.rlim_max >= MOST_FILES || setrlimit(RLIMIT_NOFILE, &most)) {
+		most = before;
+		most.rlim_cur = most.rlim_max;
+		setrlimit(RLIMIT_NOFILE, &most);
+	}
+	return before;
 }
 
 /* The terminal's interrupt is the client's to handle; the machine ends when it does. */
@@ -385,6 +411,7 @@ int cmd_exec(int argc, char **argv)
 				rc == -EINVAL ? "/ is no mount point, as in a chroot"
 					      : strerror(-rc));
 	}
+	o.files = raise_limit();
 	gate = gate_new();
 	if (!gate)
 		return cli_error("cannot make the client gate: %s", strerror(errno));

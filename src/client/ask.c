@@ -484,6 +484,23 @@ static int adopt_event(struct gate *g, struct quipu_event *event, struct gate_ev
 	return fd;
 }
 
+/* Not the client's limit but ours: nobody would think of that. */
+static void tell_full(struct gate *g, int err)
+{
+	struct rlimit limit = {0};
+
+	getrlimit(RLIMIT_NOFILE, &limit);
+	quipu_core_reason(g->core,
+			  "the machine has %zu events open and no descriptor left for another (%s; "
+			  "its limit is %llu)",
+			  g->nevents, strerrorname_np(-err), (unsigned long long)limit.rlim_cur);
+	if (!g->told_full && !g->config.verbose)
+		fprintf(stderr,
+			"quipu: %s; raise the hard limit (ulimit -Hn) before quipu exec, or open fewer events\n",
+			quipu_core_last_reason(g->core));
+	g->told_full = true;
+}
+
 static void ask_open(struct gate *g, struct client *c, const struct gate_request *q, size_t payload,
 		     struct answer *a)
 {
@@ -511,6 +528,8 @@ static void ask_open(struct gate *g, struct client *c, const struct gate_request
 	rc = require(g, event);
 	if (!rc)
 		rc = adopt_event(g, event, &e);
+	if (rc == -EMFILE || rc == -ENFILE)
+		tell_full(g, rc);
 	if (rc < 0) {
 		quipu_event_close(event);
 		a->reply.result = rc;

@@ -110,6 +110,7 @@ struct gate {
 	unsigned free_cell;   /* where to look for a free one */
 	uint64_t follow_from; /* ns of the host's clock from which an idle machine's time follows it
 			       */
+	bool told_full;	      /* that the machine's descriptors have run out */
 	bool watched;	      /* a client has looked at the clock since there are events */
 	size_t nevents, nsampling; /* of them, those that sample */
 	uint8_t *payload;	   /* GATE_PAYLOAD, of the request */
