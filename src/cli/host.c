@@ -262,7 +262,7 @@ int host_chosen(const struct host_wish *w, bool *host)
 {
 	const struct run_options *r = w->run;
 	bool native,
-		modelled = r->trace || r->sysroot || r->timing_full || r->bell || r->paranoid != -1;
+		modelled = r->trace || r->sysroot || r->timing || r->bell || r->paranoid != -1;
 	char reason[320];
 	struct host h;
 	int rc = check_wish(w, host);

@@ -23,11 +23,11 @@ static int parse_paranoid(int *out)
 	return 0;
 }
 
-static int parse_timing(bool *full)
+static int parse_timing(int *timing)
 {
 	if (strcmp(optarg, "base") && strcmp(optarg, "full"))
 		return cli_error("--timing takes base or full, not '%s'", optarg);
-	*full = optarg[0] == 'f';
+	*timing = optarg[0] == 'f' ? RUN_TIMING_FULL : RUN_TIMING_BASE;
 	return 0;
 }
 
@@ -42,7 +42,7 @@ static int parse_run(const struct options_set *set, struct run_options *r, int c
 	case OPT_NO_LOCAL: r->bell = true; return 0;
 	case OPT_SYSFS: r->sysfs = optarg; return 0;
 	case OPT_PARANOID: return parse_paranoid(&r->paranoid);
-	case OPT_TIMING: return parse_timing(&r->timing_full);
+	case OPT_TIMING: return parse_timing(&r->timing);
 	case ':':
 		return cli_error("option '%s' needs a value; `quipu %s --help` explains it", text,
 				 set->command);

@@ -19,6 +19,7 @@
 
 #include "cli/cli.h"
 #include "cli/replay.h"
+#include "cli/run.h"
 #include "engine/dma/trace.h"
 #include "engine/replay/cpu.h"
 #include "platform/vtd/room.h"
@@ -39,7 +40,7 @@ struct replay {
 
 static const char usage[] =
 	"usage: quipu replay [-m MACHINE] [-u N] [--json] FILE|-\n"
-	"       quipu replay [-m MACHINE] [-e EVENTS] [-c N] [--timing full] [--json] FILE|-\n\n"
+	"       quipu replay [-m MACHINE] [-e EVENTS] [-c N] [--timing base|full] [--json] FILE|-\n\n"
 	"Put a DMA trace (first line \"# quipu-dma 1\", or binary) on a remapping unit and print "
 	"what it counted,\n"
 	"or run a CPU trace (first line \"# quipu-cpu 1\") on a machine.\n\n"
@@ -47,7 +48,7 @@ static const char usage[] =
 	"                         instructions the CPU trace has (riscv)\n"
 	"  -e, --event EVENTS     what to count of a CPU trace, in perf's grammar\n"
 	"  -c, --count N          print where each N-th occurrence was\n"
-	"      --timing full      misses and mispredictions cost cycles\n"
+	"      --timing base|full whether misses and mispredictions cost cycles\n"
 	"  -u, --unit N           its unit dmarN (0)\n"
 	"      --mode MODE        legacy or scalable, rather than the mode of the unit's tree\n"
 	"      --json             the counts as JSON\n";
@@ -400,9 +401,9 @@ static int options(struct replay *r, int argc, char **argv)
 				return cli_error("-c needs a number above 0, not \"%s\"", optarg);
 			break;
 		case 'T':
-			r->cpu.timing_full = !strcmp(optarg, "full");
-			if (!r->cpu.timing_full && strcmp(optarg, "base"))
+			if (strcmp(optarg, "full") && strcmp(optarg, "base"))
 				return cli_error("--timing is base or full, not \"%s\"", optarg);
+			r->cpu.timing = *optarg == 'f' ? RUN_TIMING_FULL : RUN_TIMING_BASE;
 			break;
 		case 'h': fputs(usage, stdout); return 1;
 		default: fputs(usage, stderr); return 2;

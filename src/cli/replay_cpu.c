@@ -48,7 +48,8 @@ static int make_machine(struct player *p)
 	p->machine = cli_machine_load(name, false);
 	if (!p->machine)
 		return 2;
-	p->machine->timing_full |= p->options->timing_full;
+	if (p->options->timing != RUN_TIMING_TREE)
+		p->machine->timing_full = p->options->timing == RUN_TIMING_FULL;
 	p->replay = cpu_replay_new(p->machine);
 	if (!p->replay)
 		return cli_error("machine %s has no CPU that a trace could run on", name);

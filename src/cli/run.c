@@ -232,7 +232,8 @@ int run_open(struct run *run, const struct run_options *o, char *const argv[])
 	run->machine = cli_machine_load(machine ? machine : "riscv", o->verbose);
 	if (!run->machine)
 		return 2;
-	run->machine->timing_full |= o->timing_full;
+	if (o->timing != RUN_TIMING_TREE)
+		run->machine->timing_full = o->timing == RUN_TIMING_FULL;
 	status = argv ? check_machine(run) : 0;
 	if (!status)
 		status = open_trace(run, o->trace);

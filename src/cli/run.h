@@ -11,6 +11,9 @@
 
 #include "engine/session.h"
 
+/* What a machine's cycles are made of: as its tree says unless the user does. */
+enum run_timing { RUN_TIMING_TREE, RUN_TIMING_BASE, RUN_TIMING_FULL };
+
 struct run_options {
 	const char *machine; /* -m, or NULL: chosen by the program's ELF header */
 	const char *sysroot; /* -L */
@@ -18,7 +21,7 @@ struct run_options {
 	bool stack;	     /* -g */
 	bool branches;	     /* -b */
 	bool bell;	     /* --no-local: every overflow waits for the machine (testing) */
-	bool timing_full;    /* --timing full */
+	int timing;	     /* --timing: enum run_timing */
 	const char
 		*trace; /* --trace[=F]: calls between driver and firmware; "" for standard error */
 	bool verbose;	/* -v */
