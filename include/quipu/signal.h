@@ -178,7 +178,7 @@ struct quipu_deadline {
 enum quipu_overflow_kind {
 	QUIPU_OVERFLOW_BELL = 0, /* the program waits while the machine serves it */
 	QUIPU_OVERFLOW_RISCV,	 /* src/platform/riscv/overflow.c */
-	QUIPU_OVERFLOW_X86,	 /* quipu_reload_overflow */
+	QUIPU_OVERFLOW_RELOAD,	 /* quipu_reload_overflow */
 	QUIPU_OVERFLOW_STEADY,	 /* quipu_reload_steady: repeats by itself, no event of a driver
 				    behind it */
 };

@@ -20,7 +20,7 @@
 /* How an overflow is served in this process; indexed by enum quipu_overflow_kind. */
 static uint64_t (*const local_overflow[])(struct quipu_reload *, uint64_t now_ns) = {
 	[QUIPU_OVERFLOW_RISCV] = quipu_riscv_overflow,
-	[QUIPU_OVERFLOW_X86] = quipu_reload_overflow,
+	[QUIPU_OVERFLOW_RELOAD] = quipu_reload_overflow,
 	[QUIPU_OVERFLOW_STEADY] = quipu_reload_steady,
 };
 

@@ -124,7 +124,7 @@ static void restart(struct power_pmu *p, unsigned cpu, unsigned i)
 {
 	struct power_cpu *c = &p->cpus[cpu];
 	struct counter *k = &c->pmc[i];
-	struct quipu_deadline d = {.overflow = QUIPU_OVERFLOW_X86};
+	struct quipu_deadline d = {.overflow = QUIPU_OVERFLOW_RELOAD};
 
 	select_signal(c, k, i);
 	if (k->signal != QUIPU_SIGNAL_NONE)

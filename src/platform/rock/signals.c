@@ -83,7 +83,7 @@ static uint64_t distance(const struct rock_pair *p, enum rock_type type, enum ro
  */
 static void serve_alone(const struct rock_pair *p, enum rock_kind kind, struct quipu_deadline *d)
 {
-	d->overflow = kind == ROCK_COUNTER ? QUIPU_OVERFLOW_X86 : QUIPU_OVERFLOW_STEADY;
+	d->overflow = kind == ROCK_COUNTER ? QUIPU_OVERFLOW_RELOAD : QUIPU_OVERFLOW_STEADY;
 	if (kind == ROCK_COUNTER)
 		return;
 	d->step = p->sampler.frequency;

@@ -107,7 +107,7 @@ static void restart(struct quipu_x86 *x, unsigned cpu, unsigned i)
 {
 	struct x86_cpu *c = &x->cpus[cpu];
 	struct counter *k = &c->counter[i];
-	struct quipu_deadline d = {.overflow = QUIPU_OVERFLOW_X86};
+	struct quipu_deadline d = {.overflow = QUIPU_OVERFLOW_RELOAD};
 
 	k->signal = counted(c, i);
 	if (k->signal != QUIPU_SIGNAL_NONE)
