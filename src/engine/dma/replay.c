@@ -12,7 +12,7 @@
 
 #include "engine/dma/trace.h"
 
-#define MAX_MAP	    (UINT64_C(1) << 40) /* bytes of one map record */
+#define MAX_MAP	    (UINT64_C(1) << 38) /* bytes of all map records: half a gigabyte of tables */
 #define MAX_DOMAINS 65536u
 #define GCMD	    0x18u
 #define GSTS	    0x1cu
@@ -40,6 +40,7 @@ struct dma_replay {
 	size_t ndomains;
 	uint8_t attached[65536 / 8]; /* requesters that have a context entry */
 	bool on;
+	uint64_t mapped;
 	struct dma_replay_totals totals;
 };
 
@@ -176,8 +177,9 @@ static int do_map(struct dma_replay *p, const struct dma_record *r, const char *
 	struct domain *d = find(p, r);
 	int err;
 
-	*why = "a mapping is of whole pages, of at most 2^40 bytes";
-	if (!r->size || ((r->addr | r->pa | r->size) & (QUIPU_VTD_PAGE - 1)) || r->size > MAX_MAP)
+	*why = "a mapping is of whole pages; a trace maps at most 2^38 bytes in all";
+	if (!r->size || ((r->addr | r->pa | r->size) & (QUIPU_VTD_PAGE - 1)) ||
+	    r->size > MAX_MAP - p->mapped)
 		return -EINVAL;
 	*why = "a domain is mapped below 2^48, a PASID below 32768";
 	if (r->addr >> 47 || (r->addr + r->size) >> 47 || r->pa >> 46 || r->pasid >= 32768 ||
@@ -197,6 +199,7 @@ static int do_map(struct dma_replay *p, const struct dma_record *r, const char *
 	err = quipu_vtd_map(d->domain, r->addr, r->pa, r->size, QUIPU_VTD_PAGE, prot);
 	if (err)
 		return err == -EEXIST ? -EINVAL : err;
+	p->mapped += r->size;
 	p->totals.maps++;
 	return switch_on(p);
 }

@@ -439,8 +439,8 @@ static int room_create(const struct quipu_platform_env *env, void **self)
 	*self = r;
 	return 0;
 fail:
-	quipu_note(env->notes, QUIPU_NOTE_WRONG, "/", "the VT-d room cannot be set up: %s",
-		   strerror(-err));
+	if (err == -ENOMEM) /* all else has been told where it was found */
+		quipu_note(env->notes, QUIPU_NOTE_WRONG, "/", "out of memory for the VT-d room");
 	room_destroy(r);
 	return err;
 }

@@ -79,12 +79,13 @@ static void word(struct at *at, const char *name, const char *const *names, unsi
 	if (!has(at, name))
 		return;
 	for (unsigned i = 0; names[i]; i++) {
-		if (quipu_machine_has_string(at->machine, at->node, name, names[i])) {
+		if (*names[i] && quipu_machine_has_string(at->machine, at->node, name, names[i])) {
 			*value = i;
 			return;
 		}
-		snprintf(list + strlen(list), sizeof(list) - strlen(list), "%s%s", i ? ", " : "",
-			 names[i]);
+		if (*names[i])
+			snprintf(list + strlen(list), sizeof(list) - strlen(list), "%s%s",
+				 *list ? ", " : "", names[i]);
 	}
 	wrong(at, name, "is none of: %s", list);
 }
@@ -167,7 +168,9 @@ static void read_window(struct at *at, struct vtd_unit_node *u)
 	const uint32_t *cells;
 	int n = quipu_machine_cells(at->machine, at->node, "reg", &cells);
 
-	if (n < 4)
+	if (n >= 0 && n != 4)
+		wrong(at, "reg", "needs address and size, of two cells each");
+	if (n != 4)
 		return;
 	u->base = bits_be64(cells);
 	u->config.window = bits_be32(&cells[3]);
@@ -477,6 +480,20 @@ static int master_kind(const struct at *at)
 	return -1;
 }
 
+/* A child that is neither domain nor device: most likely a name with a slip in it. */
+static void ignored(const struct at *at)
+{
+	const char *compatible =
+		fdt_stringlist_get(at->machine->fdt, at->node, "compatible", 0, NULL);
+	char path[256];
+
+	if (fdt_get_path(at->machine->fdt, at->node, path, sizeof(path)))
+		strcpy(path, "?");
+	quipu_note(at->notes, QUIPU_NOTE_IGNORED, path,
+		   "neither a domain (quipu,did) nor a device that is modelled%s%s",
+		   compatible ? ": " : "", compatible ? compatible : "");
+}
+
 /* Domains first: devices name them. */
 static void read_children(struct at *at, struct vtd_unit_node *u)
 {
@@ -497,6 +514,8 @@ static void read_children(struct at *at, struct vtd_unit_node *u)
 		else if (quipu_machine_has_string(at->machine, node, "compatible",
 						  "quipu,dma-trace"))
 			read_trace(at, u);
+		else if (!has(at, "quipu,did"))
+			ignored(at);
 	}
 	at->node = unit;
 }
