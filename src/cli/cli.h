@@ -22,6 +22,7 @@ int cmd_script(int argc, char **argv);
 int cmd_exec(int argc, char **argv);
 int cmd_replay(int argc, char **argv);
 int cmd_resolve(int argc, char **argv);
+int cmd_export(int argc, char **argv);
 int cmd_machine(int argc, char **argv);
 /* quipu machine plug (@present) and unplug. */
 int cmd_machine_plug(const char *pmu, bool present);

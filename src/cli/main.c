@@ -17,6 +17,7 @@ const struct command commands[] = {
 	{"script", "the samples of perf.data, one by one", cmd_script},
 	{"exec", "run perf, any perf_event client, or a shell on a machine", cmd_exec},
 	{"replay", "a trace on a machine: of a CPU, or of DMA on a remapping unit", cmd_replay},
+	{"export", "a recording in a form for other tools", cmd_export},
 	{"resolve", "addresses of hypervisor code become names", cmd_resolve},
 	{"machine", "list, show and check machines", cmd_machine},
 	{"doctor", "what this host can and cannot do, and why", cmd_doctor},

@@ -26,6 +26,16 @@ struct text {
 	size_t last_tag;  /* kallsyms: where tags were found last */
 };
 
+/* The file is not a string: nothing ends it. */
+static size_t blanks(const struct line *l)
+{
+	size_t n = 0;
+
+	while (n < l->len && (l->at[n] == ' ' || l->at[n] == '\t'))
+		n++;
+	return n;
+}
+
 /* The next line that says something; its line end is cut off. 1, 0 at the end, or -EINVAL. */
 static int next_line(struct text *t, struct line *l)
 {
@@ -48,7 +58,7 @@ static int next_line(struct text *t, struct line *l)
 				return map_fail(t->b, l->number,
 						"byte 0x%02x in column %zu: this is no symbol map",
 						(unsigned char)l->at[i], i + 1);
-		if (l->len && l->at[0] != '#' && strspn(l->at, " \t") < l->len)
+		if (l->len && l->at[0] != '#' && blanks(l) < l->len)
 			return 1;
 	}
 	return 0;

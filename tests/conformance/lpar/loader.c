@@ -285,6 +285,7 @@ static void rt61(void **state)
 		{"0000000000000000 T a\n0000000000000000 t b [m]\n", NULL, 0, "hides"},
 		{"a01f00 300 f\nzzz\n", NULL, 2, "neither"},
 		{"11 ", NULL, 1, "neither"},
+		{" \t ", NULL, 0, "no functions"},
 		{"1000 T a\nhello\n", "nm", 2, "ADDRESS TYPE NAME"},
 		{"1000 T a\n1000 T \n", "nm", 2, "without a name"},
 		{"10000000000000000 T a\n", "nm", 1, "ADDRESS TYPE NAME"},
