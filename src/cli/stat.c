@@ -40,6 +40,7 @@ static const char usage[] =
 	"  -I, --interval-print MS  every MS milliseconds (of model time on a modelled machine)\n"
 	"  -a, --all-cpus       every CPU of the machine;  -C, --cpu LIST  the CPUs of LIST\n"
 	"  -p, --pid LIST       processes of the host that run already;  -t, --tid LIST  threads\n"
+	"      --per-mode       columns for user, kernel and hypervisor (cycles, instructions unless -e)\n"
 	"  -A, --no-aggr        a line per CPU;  --per-core, --per-socket, --per-thread\n"
 	"  -i, --no-inherit     not the threads and children of the program\n"
 	"  -x, --field-separator SEP  fields as perf prints them, then what the number is, then the truth of an estimate\n"
@@ -58,6 +59,7 @@ enum {
 	OPT_PER_THREAD,
 	OPT_NO_MERGE,
 	OPT_NO_BIG_NUM,
+	OPT_PER_MODE,
 };
 
 static const struct option words[] = {
@@ -78,6 +80,7 @@ static const struct option words[] = {
 	{"per-thread", no_argument, NULL, OPT_PER_THREAD},
 	{"no-merge", no_argument, NULL, OPT_NO_MERGE},
 	{"no-big-num", no_argument, NULL, OPT_NO_BIG_NUM},
+	{"per-mode", no_argument, NULL, OPT_PER_MODE},
 	{0},
 };
 
@@ -119,6 +122,7 @@ static int parse_option(void *options, int c)
 	case OPT_APPEND: o->append = true; return 0;
 	case OPT_NO_MERGE: o->no_merge = true; return 0;
 	case OPT_NO_BIG_NUM: o->digits = true; return 0;
+	case OPT_PER_MODE: o->per_mode = true; return 0;
 	case 'p': o->pids = optarg; return 0;
 	case 't': o->tids = optarg; return 0;
 	}
@@ -138,6 +142,8 @@ static int check_options(const struct stat_options *o)
 	if (o->runs > 1 && o->aggregation == STAT_THREAD)
 		return cli_error(
 			"-r and --per-thread exclude each other: each run has threads of its own");
+	if (o->per_mode && (o->detail || o->aggregation != STAT_GLOBAL))
+		return cli_error("--per-mode has its own columns: leave out -d, -A and --per-...");
 	if (o->pids && o->tids)
 		return cli_error("-p and -t exclude each other");
 	if ((o->pids || o->tids) && (o->system_wide || o->cpus))
@@ -200,6 +206,7 @@ static void print_sheet(struct stat *s, double at, double elapsed)
 		.host_user = s->times[1].mean,
 		.host_system = s->times[2].mean,
 		.partial = s->partial,
+		.per_mode = o->per_mode,
 		.rows = s->rows,
 		.n = s->nrows,
 	};

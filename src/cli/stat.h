@@ -14,7 +14,7 @@
 struct stat_options {
 	struct run_options run;
 	struct options_events events;
-	bool system_wide, no_inherit, no_merge, append, digits;
+	bool system_wide, no_inherit, no_merge, append, digits, per_mode;
 	const char *pids, *tids; /* -p, -t: lists */
 	unsigned detail;
 	uint64_t runs, interval_ms;

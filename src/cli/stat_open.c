@@ -15,7 +15,8 @@
 #define HOST_CPUS_MAX 8192u
 #define DEFAULT_EVENTS                                                                             \
 	"task-clock,context-switches,cpu-migrations,page-faults,cycles,instructions,branches,branch-misses"
-#define DETAIL_1 "L1-dcache-loads,L1-dcache-load-misses,LLC-loads,LLC-load-misses"
+#define PER_MODE_EVENTS "cycles,instructions"
+#define DETAIL_1	"L1-dcache-loads,L1-dcache-load-misses,LLC-loads,LLC-load-misses"
 #define DETAIL_2                                                                                   \
 	"L1-icache-loads,L1-icache-load-misses,dTLB-loads,dTLB-load-misses,iTLB-loads,iTLB-load-misses"
 #define DETAIL_3 "L1-dcache-prefetches,L1-dcache-prefetch-misses"
@@ -23,6 +24,35 @@
 static int parse_text(struct stat *s, const char *text)
 {
 	return s->host ? stat_host_parse(s, text) : events_parse(s->catalog, text, &s->list);
+}
+
+/* Each event three times: in user, kernel and hypervisor mode alone. */
+static int split_modes(struct stat *s)
+{
+	const uint64_t modes =
+		QUIPU_ATTR_EXCLUDE_USER | QUIPU_ATTR_EXCLUDE_KERNEL | QUIPU_ATTR_EXCLUDE_HV;
+	struct quipu_event_list plain = s->list;
+	int rc = 0;
+
+	memset(&s->list, 0, sizeof(s->list));
+	for (size_t i = 0; i < plain.n && !rc; i++) {
+		const struct quipu_parsed *e = &plain.items[i];
+		const char *name = e->name;
+		bool terms = *name && name[strlen(name) - 1] == '/';
+		char text[512];
+
+		if (e->members > 1 || e->leader != i || e->attr.flags & modes)
+			rc = cli_error("%s: --per-mode takes events without modes and groups",
+				       name);
+		else if (e->attr.type == PERF_TYPE_SOFTWARE || e->uncore)
+			rc = cli_error("%s knows no modes: leave it out with --per-mode", name);
+		for (const char *mode = "ukh"; *mode && !rc; mode++) {
+			snprintf(text, sizeof(text), "%s%s%c", name, terms ? "" : ":", *mode);
+			rc = parse_text(s, text);
+		}
+	}
+	quipu_event_list_free(&plain);
+	return rc;
 }
 
 int stat_parse(struct stat *s)
@@ -38,7 +68,9 @@ int stat_parse(struct stat *s)
 	for (size_t i = 0; i < o->events.n && !rc; i++)
 		rc = parse_text(s, o->events.texts[i]);
 	if (!o->events.n)
-		rc = parse_text(s, DEFAULT_EVENTS);
+		rc = parse_text(s, o->per_mode ? PER_MODE_EVENTS : DEFAULT_EVENTS);
+	if (o->per_mode && !rc)
+		rc = split_modes(s);
 	for (size_t i = 0; i < 3 && i < o->detail && !rc; i++)
 		rc = parse_text(s, details[i]);
 	for (size_t i = 0; i < s->list.n && !rc; i++)

@@ -356,6 +356,38 @@ static void text_foot(FILE *f, const struct stat_sheet *s)
 		s->host_elapsed, pad + 1, "", s->host_user, s->host_system);
 }
 
+/* ---- --per-mode ---- */
+
+static void print_mode(FILE *f, const struct stat_sheet *s, const struct stat_row *r)
+{
+	char value[64], cell[96];
+
+	if (r->state == STAT_COUNTED)
+		format_value(value, sizeof(value), r, r->value, !s->digits);
+	snprintf(cell, sizeof(cell), "%s %s",
+		 r->state == STAT_COUNTED ? value : state_text(r->state),
+		 r->state == STAT_COUNTED ? class_name(s, r, "") : "");
+	fprintf(f, "%26s", cell);
+}
+
+static void print_modes(FILE *f, const struct stat_sheet *s)
+{
+	fprintf(f, "%26s%26s%26s\n\n", "user", "kernel", "hypervisor");
+	for (size_t i = 0; i + 2 < s->n; i += 3) {
+		const char *name = s->rows[i].name;
+		size_t len = strlen(name);
+
+		for (size_t k = 0; k < 3; k++)
+			print_mode(f, s, &s->rows[i + k]);
+		/* without the mode that was put behind it */
+		fprintf(f, "  %.*s\n", (int)(len - (len > 2 && name[len - 2] == ':' ? 2 : 1)),
+			name);
+	}
+	for (size_t k = 0; k < s->n; k++)
+		if (s->rows[k].reason)
+			fprintf(f, "\n%s: %s\n", s->rows[k].name, s->rows[k].reason);
+}
+
 static void print_text(FILE *f, const struct stat_sheet *s, const struct place *places, bool first)
 {
 	int unit_width = 4;
@@ -368,7 +400,9 @@ static void print_text(FILE *f, const struct stat_sheet *s, const struct place *
 	else if (first)
 		fprintf(f, "#           time%s             counts %*s events\n",
 			s->aggregation == STAT_GLOBAL ? "" : " where", unit_width, "unit");
-	for (size_t i = 0; i < s->n; i++)
+	if (s->per_mode)
+		print_modes(f, s);
+	for (size_t i = 0; i < s->n && !s->per_mode; i++)
 		text_row(f, s, &s->rows[i], places ? &places[s->rows[i].where_id] : NULL,
 			 unit_width);
 	if (!s->interval)

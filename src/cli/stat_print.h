@@ -59,7 +59,8 @@ struct stat_sheet {
 	double elapsed;		  /* s of model time that the rows stand for */
 	double elapsed_deviation; /* s, of the mean over several runs */
 	double host_elapsed, host_user, host_system; /* s, mean */
-	bool partial; /* some of what ran was not counted: nothing is exact */
+	bool partial;  /* some of what ran was not counted: nothing is exact */
+	bool per_mode; /* rows are threes of one event: user, kernel, hypervisor */
 	const struct stat_row *rows;
 	size_t n;
 };
