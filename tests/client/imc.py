@@ -6,7 +6,7 @@ import os
 import re
 import shutil
 
-from harness import GUESTS, equal, holds, main, need, test
+from harness import GUESTS, equal, holds, main, need, need_namespace, test
 
 SOURCE = os.environ["QUIPU_SOURCE"]
 STREAM, REALISTIC, TRUE = (os.path.join(GUESTS, name + ".ppc64le") for name in ("stream", "realistic", "true"))
@@ -59,6 +59,7 @@ def listed(work):
 
 @test("nest_mcs01, -a --per-socket: a line for S0 and one for S8, and the traffic is where the program is")
 def per_socket(work):
+    need_namespace(work)
     result = on(work, "perf", "stat", "-e", "nest_mcs01/PM_MCS01_64B_WR_DISP_PORT01/", "-a", "--per-socket", "--", STREAM)
     rows = re.findall(r"^(S\d+) +(\d+) +(\d+) +nest_mcs01/PM_MCS01_64B_WR_DISP_PORT01/", result.err, re.M)
     equal([r[:2] for r in rows], [("S0", "1"), ("S8", "1")], f"sockets\n{result}")
@@ -189,6 +190,7 @@ def record_program(work):
 
 @test("the table of interrupts: perf top moves the row PMI, perf top with trace_imc does not")
 def interrupts(work):
+    need_namespace(work)
     result = on(work, os.path.join(SOURCE, "tests", "client", "imc_interrupts.sh"), STREAM, timeout=400)
     rows = [line for line in result.out.splitlines() if line.startswith("PMI:")]
     equal(len(rows), 3, f"rows\n{result}")
