@@ -1,0 +1,178 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""Machine lpar: hypervisor time has names, in our reports and in the stock perf's; counts are the charge table's
+arithmetic; quipu resolve, alone and from several processes of one machine."""
+import json
+import os
+import re
+
+from harness import GUESTS, QUIPU, Skip, equal, holds, main, test
+
+TRUE = os.path.join(GUESTS, "true.ppc64le")
+
+
+def guest():
+    if not os.path.exists(TRUE):
+        raise Skip("no cross compiler for ppc64le")
+    return TRUE
+
+
+def recording(work, *options):
+    work.quipu("record", "-m", "lpar", "-o", "perf.data", *options, guest(), status=0)
+
+
+@test("user functions and hypervisor methods both have names, and a rerun has the same samples")
+def _(work):
+    recording(work, "-g", "-c", "97")
+    text = work.quipu("report", "--no-children", "-g", "none", status=0).out
+    holds(re.search(r"\[hypervisor\]\s+\[H\] qhv_h_enter\b", text), text)
+    holds(re.search(r"true\.ppc64le\s+\[\.\] __libc_start_main", text), text)
+    holds("machine lpar partition 1 epoch 0" in text and "modelled" in text, text)
+    first = work.quipu("script", "-F", "time,ip,sym,symoff,dso", "--ns", status=0).out
+    holds(re.search(r"a01f[0-9a-f]{2} qhv_h_enter\+0x[0-9a-f]+ \(\[hypervisor\]\)\n\s+[0-9a-f]+ \w+.*true\.ppc64le", first),
+          first[:400])
+    recording(work, "-g", "-c", "97")
+    equal(work.quipu("script", "-F", "time,ip,sym,symoff,dso", "--ns", status=0).out, first, "the second recording")
+
+
+@test("counts of hypervisor mode are the sum of the charges, in every column")
+def _(work):
+    rows = {r["event"]: float(r["counter-value"]) for r in
+            work.stat("instructions:u,instructions:h,instructions:k", guest(), options=("-m", "lpar"))}
+    told = work.quipu("stat", "-m", "lpar", "-e", "instructions:h", guest(), status=0).err
+    charges = re.findall(r"quipu: ([a-z-]+) +(\d+) times +(\d+) instructions +(\d+) cycles", told)
+    holds(charges, told)
+    equal(sum(int(c[2]) for c in charges), int(rows["instructions:h"]), "the sum of the charges")
+    enter = next(c for c in charges if c[0] == "h-enter")
+    equal(int(enter[2]), int(enter[1]) * 270, "12 + 38 + 180 + 26 + 14 instructions for each H_ENTER")
+    equal(rows["instructions:k"], 0, "kernel instructions")
+    modes = work.quipu("stat", "-m", "lpar", "--per-mode", "--no-big-num", guest(), status=0).err
+    holds("user" in modes and "kernel" in modes and "hypervisor" in modes, modes)
+    line = next(l for l in modes.splitlines() if l.endswith("instructions"))
+    equal(line.split(), [str(int(rows["instructions:u"])), "exact", "0", "modelled", str(int(rows["instructions:h"])),
+                         "modelled", "instructions"], "the line of --per-mode")
+
+
+@test("the stock perf reads the recording without complaint, and names the export's hypervisor")
+def _(work):
+    recording(work, "-c", "97")
+    for command in ("report", "script"):
+        done = work.run("perf", command, "-i", "perf.data", status=0)
+        holds("[H] 0x0000000000a01f" in done.out or command == "script", done.out[:2000])
+    work.run("perf", "report", "-i", "perf.data", "--header-only", status=0)
+    work.quipu("export", "--format", "perf", "-o", "named.data", status=0)
+    out = work.run("perf", "script", "-i", "named.data", "-F", "ip,sym,symoff,dso", status=0).out
+    ours = work.quipu("script", "-F", "ip,sym,symoff,dso", status=0).out
+    want = re.findall(r"a0[0-9a-f]{4} qhv_.*", ours)
+    holds(want, ours[:400])
+    equal(re.findall(r"a0[0-9a-f]{4} qhv_.*", out), want, "perf's lines of the hypervisor")
+
+
+@test("perf's own recording: names by -m, and by --filter as script has them")
+def _(work):
+    work.quipu("exec", "-m", "lpar", "--", "perf", "record", "-q", "-e", "instructions", "-c", "997", "-o", "perf.data", "--",
+               guest(), status=0)
+    bare = work.quipu("report", status=0).out
+    holds("[H] 0x" in bare and "hypervisor addresses have no name" in bare, bare)
+    named = work.quipu("report", "-m", "lpar", status=0).out
+    holds("[H] qhv_" in named, named)
+    text = work.run("perf", "script", "-i", "perf.data", "-F", "+misc", status=0).out
+    holds(" KUH " in text, text[:600])
+    with open(work.path("text"), "w", encoding="ascii") as f:
+        f.write(text)
+    with open(work.path("text"), encoding="ascii") as f:
+        filtered = work.quipu("resolve", "--filter", "-m", "lpar", status=0, stdin=f).out
+    ours = work.quipu("script", "-m", "lpar", status=0).out
+    pattern = r"a0[0-9a-f]{4} qhv_\w+\+0x[0-9a-f]+ \(\[hypervisor\]\)"
+    equal(re.findall(pattern, filtered), re.findall(pattern, ours), "the names")
+    equal([l for l in filtered.splitlines() if " KUH " not in l], [l for l in text.splitlines() if " KUH " not in l],
+          "all other lines")
+
+
+@test("resolve: forms, exit statuses, and why there is no name")
+def _(work):
+    out = work.quipu("resolve", "0xa01f40", "a01f00+4", status=0).out
+    equal(out, "0000000000a01f40  qhv_h_enter+0x40/?\n0000000000a01f04  qhv_h_enter+0x4/?\n", "two names")
+    equal(work.quipu("resolve", "a20000", status=1).out, "0000000000a20000  <invalid: INVALID ADDRESS>\n", "no address")
+    refused = work.quipu("resolve", "-p", "2", "a01f40", status=3)
+    equal(refused.out, "0000000000a01f40  <error: no authority (-9002)>\n", "no authority")
+    holds("management console" in refused.err, refused.err)
+    bare = work.quipu("resolve", "-m", "power9", "a01f40", status=3)
+    holds("LPAR option" in bare.err and "bare metal" in bare.err, bare.err)
+    rows = json.loads(work.quipu("resolve", "--json", "a01f40", "a20000", status=1).out)
+    equal([r["state"] for r in rows], ["ok", "invalid"], "states")
+    equal(rows[0]["offset"], 64, "offset")
+    with open(work.path("list"), "w", encoding="ascii") as f:
+        f.write("# comment\na01f40 kept as it is\n\n0xa00f00\n")
+    equal(work.quipu("resolve", "--from", "list", status=0).out,
+          "0000000000a01f40  qhv_h_enter+0x40/? kept as it is\n0000000000a00f00  vectors+0xf00/?\n", "a list")
+    recording(work, "-e", "instructions:h", "-c", "97")
+    counted = work.quipu("resolve", "-i", "perf.data", status=0).out
+    holds(re.search(r"qhv_h_enter\+0x[0-9a-f]+/\?  \d+ samples", counted), counted)
+    for words in (["zz"], [], ["--from", "absent"], ["--map", "absent", "1"], ["-m", "lpar", "--map", "x", "1"],
+                  ["--format", "tea", "1"], ["-p", "70000", "1"], ["-p", "9", "1"], ["-m", "nowhere", "1"],
+                  ["--buffer", "4", "1"], ["--from", "list", "1"], ["12345678901234567"]):
+        done = work.quipu("resolve", *words)
+        equal(done.status, 2, f"status of {words}")
+        holds(done.err.startswith("quipu: "), f"{words}: {done.err}")
+
+
+@test("resolve --map: every form of the same symbols, and which line of a file is wrong")
+def _(work):
+    with open(work.path("perf.map"), "w", encoding="ascii") as f:
+        f.write("1000 100 outer\n1040 20 inner thing(int)\n")
+    with open(work.path("nm.map"), "w", encoding="ascii") as f:
+        f.write("0000000000001000 T outer\n0000000000001100 D end\n")
+    equal(work.quipu("resolve", "--map", "perf.map", "1044", "1064", status=0).out,
+          "0000000000001044  inner thing(int)+0x4/?\n0000000000001064  outer+0x64/?\n", "nested")
+    equal(work.quipu("resolve", "--map", "nm.map", "--base", "0x30000000", "30001044", status=0).out,
+          "0000000030001044  outer+0x44/?\n", "with a base")
+    holds("_start" in work.quipu("resolve", "--map", guest(), "--emit-map", "out", "10000980").out, "an ELF file")
+    with open(work.path("bad"), "w", encoding="ascii") as f:
+        f.write("1000 T a\nnonsense\n")
+    holds("bad: line 2: " in work.quipu("resolve", "--map", "bad", "1", status=2).err, "the line")
+
+
+R1_6 = """
+import subprocess, sys
+def start():
+    return subprocess.Popen([sys.argv[1], "resolve", "--step"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+def call(p, text):
+    p.stdin.write(text + "\\n"); p.stdin.flush()
+    return p.stdout.readline().strip()
+p0, p1 = start(), start()
+for _ in range(7):  # the machine is busy at every eighth lookup
+    call(p0, "1 a01f40")
+print(call(p0, "1 a01f40"))
+print(call(p1, "1 a03d10"))
+print(call(p0, "2 a01f40"))
+print(call(p1, "3 a03d10"))
+p0.stdin.close(); p1.stdin.close()
+sys.exit(p0.wait() or p1.wait())
+"""
+
+
+@test("R1-6 from two quipu resolve processes inside one quipu exec")
+def _(work):
+    out = work.quipu("exec", "-m", "lpar", "--", "python3", "-c", R1_6, QUIPU, status=0).out
+    equal(out.splitlines(), ["status -2 (busy) next 2", "status 9901 (extended delay, about 10 ms) next 3",
+                             "status -3 (parameter error) next 1", "status 0 (success) next 1 qhv_vp_preempt+0x10"],
+          "what the two were told")
+
+
+@test("two processes at once, with the lock and without: nobody gets another's name")
+def _(work):
+    with open(work.path("list"), "w", encoding="ascii") as f:
+        f.writelines(f"{0xa01f04 + 4 * i:x}\n" for i in range(100))
+    want = work.quipu("resolve", "--from", "list", "-m", "lpar", status=0).out
+    for lock in ("", "--no-lock"):
+        script = f"for i in 1 2; do $0 resolve {lock} --stats --from list > out.$i 2> err.$i & done; wait"
+        work.quipu("exec", "-m", "lpar", "--", "sh", "-c", script, QUIPU, status=0)
+        for i in (1, 2):
+            with open(work.path(f"out.{i}"), encoding="ascii") as f:
+                equal(f.read(), want, f"names of process {i} {lock}")
+            with open(work.path(f"err.{i}"), encoding="ascii") as f:
+                err = f.read()
+            holds(lock or " 0 restarts" in err, err)
+
+
+main()
