@@ -248,6 +248,8 @@ uint64_t quipu_core_next_tick(const struct quipu_core *, unsigned cpu);
 /* quipu_core_next_rotation - the same of the next turn of events that share counters alone. */
 uint64_t quipu_core_next_rotation(const struct quipu_core *, unsigned cpu);
 int quipu_core_set_online(struct quipu_core *, unsigned cpu, bool online);
+/* quipu_core_is_online - is it? False past the last CPU, too. */
+bool quipu_core_is_online(const struct quipu_core *, unsigned cpu);
 /*
  * quipu_core_migrate - the events of @pmu on CPU @from go on, with their counts, on CPU @to: for an
  * uncore driver whose CPU goes offline (its cpu_offline is called before the events of that CPU are
@@ -267,6 +269,8 @@ void quipu_core_work(struct quipu_core *);
 void quipu_core_software(struct quipu_core *, unsigned cpu, uint64_t config, uint64_t nr,
 			 const struct quipu_sample *);
 int quipu_core_set_mux_interval(struct quipu_core *, struct quipu_pmu *, unsigned ms);
+/* quipu_core_mux_interval - that of @pmu, ms. */
+unsigned quipu_core_mux_interval(const struct quipu_core *, const struct quipu_pmu *);
 void quipu_task_set_uid(struct quipu_task *, uid_t uid);
 
 /* quipu_core_slot_event - the event that is on counter slot @slot of @cpu (struct quipu_pmu.slot),

@@ -15,7 +15,8 @@ enum source_kind {
 	SOURCE_CHILDREN,
 	SOURCE_CLIENT,
 	SOURCE_EVENT,
-	SOURCE_TASK
+	SOURCE_TASK,
+	SOURCE_TREE,
 };
 
 struct source {
@@ -99,7 +100,8 @@ struct gate {
 	unsigned ncpus;
 	int epoll;
 	pid_t pid; /* of the machine */
-	struct source listener, bell, children;
+	struct source listener, bell, children, tree_files;
+	struct tree_watch *tree_watch;
 	struct source *dead;
 	struct client *clients;
 	struct gate_event *events[EVENT_BUCKETS];
@@ -208,5 +210,13 @@ struct host_clock *host_clock_new(pid_t tid, uint64_t ran, bool samples);
 uint64_t host_clock_ran(struct host_clock *, uint64_t least);
 bool host_clock_next(struct host_clock *, uint64_t *ran, uint64_t *ip);
 void host_clock_free(struct host_clock *);
+
+/* hotplug.c: the files that clients see become those of the machine as it is. */
+int gate_update_tree(struct gate *);
+
+/* tree_watch.c: what clients write into the machine's files. */
+int tree_watch_begin(struct gate *);
+void tree_watch_serve(struct gate *);
+void tree_watch_end(struct gate *);
 
 #endif

@@ -10,7 +10,7 @@
 #include "client/gate_impl.h"
 #include "client/tree_mount.h"
 
-static int update_tree(struct gate *g)
+int gate_update_tree(struct gate *g)
 {
 	struct quipu_tree *now, **shown = g->config.tree;
 	int rc;
@@ -35,5 +35,5 @@ int gate_hotplug(struct gate *g, const char *name, bool present)
 	if (rc == -EALREADY)
 		quipu_core_reason(g->core, "%.64s is %s", name,
 				  present ? "there" : "taken out already");
-	return rc ? rc : update_tree(g);
+	return rc ? rc : gate_update_tree(g);
 }

@@ -352,6 +352,7 @@ static void serve(struct gate *g, struct source *s)
 	case SOURCE_CLIENT: hear_client(g, (struct client *)s); break;
 	case SOURCE_EVENT: ask_event_hung_up(g, (struct gate_event *)s); break;
 	case SOURCE_TASK: tasks_ended(g, (struct host_task *)s); break;
+	case SOURCE_TREE: tree_watch_serve(g); break;
 	case SOURCE_CHILDREN: break;
 	}
 }
@@ -361,11 +362,16 @@ static void serve(struct gate *g, struct source *s)
  * counter free, for both are in this round, and hang-ups go first. Asking before programs: what a
  * client posted before it started one is done.
  */
-#define TURNS 3
+#define TURNS 4
 
 static int turn(enum source_kind kind)
 {
-	return kind == SOURCE_EVENT ? 0 : kind == SOURCE_CLIENT ? 1 : 2;
+	switch (kind) {
+	case SOURCE_EVENT: return 0;
+	case SOURCE_TREE: return 1;
+	case SOURCE_CLIENT: return 2;
+	default: return 3;
+	}
 }
 
 static void serve_round(struct gate *g, struct epoll_event *ev, int n)
@@ -487,7 +493,8 @@ struct gate *gate_new(void)
 
 	if (!g)
 		return NULL;
-	g->listener.fd = g->bell.fd = g->children.fd = g->board_fd = g->posts_fd = -1;
+	g->listener.fd = g->bell.fd = g->children.fd = g->tree_files.fd = g->board_fd =
+		g->posts_fd = -1;
 	g->pid = getpid();
 	g->payload = malloc(GATE_PAYLOAD);
 	g->answer = malloc(GATE_PAYLOAD);
@@ -516,6 +523,8 @@ int gate_attach(struct gate *g, struct quipu_system *system, const struct gate_c
 	/* The session owns the descriptor. */
 	if (gate_watch(g, &g->bell, SOURCE_BELL, bell, EPOLLIN))
 		return -errno;
+	if (tree_watch_begin(g))
+		return -errno;
 	return listen_for_clients(g);
 }
 
@@ -540,6 +549,7 @@ void gate_free(struct gate *g)
 		tasks_close(t);
 		gate_bury(g, &t->source);
 	}
+	tree_watch_end(g);
 	free_dead(g);
 	if (g->board)
 		munmap(g->board, sizeof(struct board));

@@ -204,12 +204,17 @@ static bool reachable(const struct quipu_tree_file *f, const char *root)
 	return false;
 }
 
+static int by_path(const void *a, const void *b)
+{
+	return strcmp(((const struct quipu_tree_file *)a)->path,
+		      ((const struct quipu_tree_file *)b)->path);
+}
+
 static const struct quipu_tree_file *find(const struct quipu_tree *t, const char *path)
 {
-	for (size_t i = 0; i < t->n; i++)
-		if (!strcmp(t->files[i].path, path))
-			return &t->files[i];
-	return NULL;
+	const struct quipu_tree_file key = {.path = (char *)path};
+
+	return bsearch(&key, t->files, t->n, sizeof(key), by_path);
 }
 
 /* With the directories above that are empty then. */
@@ -226,6 +231,22 @@ static void remove_file(const char *root, const char *file)
 	}
 }
 
+/* In place where that can be: others hold it open, watch it, or have it bound. */
+static int rewrite_file(const struct quipu_tree_file *f, const char *root)
+{
+	char path[PATH];
+	size_t n = strlen(f->text);
+	int fd = -1, rc;
+
+	if (!f->link && snprintf(path, sizeof(path), "%s%s", root, f->path) < (int)sizeof(path))
+		fd = open(path, O_WRONLY | O_TRUNC | O_CLOEXEC);
+	if (fd < 0)
+		return write_file(f, root);
+	rc = write(fd, f->text, n) == (ssize_t)n ? 0 : -errno;
+	close(fd);
+	return rc;
+}
+
 int tree_update(const struct quipu_tree *old, const struct quipu_tree *now, const char *root)
 {
 	int first = 0;
@@ -239,7 +260,7 @@ int tree_update(const struct quipu_tree *old, const struct quipu_tree *now, cons
 
 		if (!reachable(f, root) || (was && !strcmp(was->text, f->text)))
 			continue;
-		rc = write_file(f, root);
+		rc = rewrite_file(f, root);
 		first = first ? first : rc;
 	}
 	return first;

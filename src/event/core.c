@@ -235,6 +235,14 @@ int quipu_core_set_sysctl(struct quipu_core *core, const char *name, long value)
 	return -EINVAL;
 }
 
+unsigned quipu_core_mux_interval(const struct quipu_core *core, const struct quipu_pmu *pmu)
+{
+	for (size_t i = 0; i < core->npmus; i++)
+		if (core->pmus[i] == pmu)
+			return core->mux_ms[i];
+	return 1;
+}
+
 int quipu_core_set_mux_interval(struct quipu_core *core, struct quipu_pmu *pmu, unsigned ms)
 {
 	if (ms < 1)
@@ -572,6 +580,11 @@ static void tell_uncore(struct quipu_core *core, unsigned n)
 		if (pmu->context == QUIPU_CONTEXT_UNCORE && pmu->cpu_offline)
 			pmu->cpu_offline(pmu, n);
 	}
+}
+
+bool quipu_core_is_online(const struct quipu_core *core, unsigned n)
+{
+	return n < core->config.ncpus && core->cpus[n].online;
 }
 
 int quipu_core_set_online(struct quipu_core *core, unsigned n, bool online)

@@ -221,7 +221,7 @@ void quipu_system_activity(struct quipu_system *sys, const struct quipu_interrup
 int quipu_system_place(struct quipu_system *sys)
 {
 	for (unsigned c = 0; c < sys->machine->ncpus; c++)
-		if (!sys->cpus[c].taken) {
+		if (!sys->cpus[c].taken && quipu_core_is_online(sys->core, c)) {
 			sys->cpus[c].taken = true;
 			return (int)c;
 		}
@@ -231,7 +231,7 @@ int quipu_system_place(struct quipu_system *sys)
 int quipu_system_place_last(struct quipu_system *sys)
 {
 	for (unsigned c = sys->machine->ncpus; c-- > 0;)
-		if (!sys->cpus[c].taken) {
+		if (!sys->cpus[c].taken && quipu_core_is_online(sys->core, c)) {
 			sys->cpus[c].taken = true;
 			return (int)c;
 		}
@@ -240,7 +240,7 @@ int quipu_system_place_last(struct quipu_system *sys)
 
 bool quipu_system_place_at(struct quipu_system *sys, unsigned cpu)
 {
-	if (cpu >= sys->machine->ncpus || sys->cpus[cpu].taken)
+	if (!quipu_core_is_online(sys->core, cpu) || sys->cpus[cpu].taken)
 		return false;
 	sys->cpus[cpu].taken = true;
 	return true;

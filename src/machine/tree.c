@@ -164,14 +164,13 @@ static void put_events(struct tree_builder *b, const struct tree_dir *pmu,
 		b->tree->files[i].own = own;
 }
 
-static void put_pmu(struct tree_builder *b, const struct quipu_core_config *config,
+static void put_pmu(struct tree_builder *b, const struct quipu_core *core,
 		    const struct quipu_pmu *pmu)
 {
 	struct tree_dir dir = tree_dir(DEVICES "/%s", pmu->name),
 			formats = tree_dir("%s/format", dir.path);
 	struct tree_dir devices = tree_dir("/sys/devices"), root = tree_dir("%s", "");
-	unsigned mux = config->mux_interval_ms ? config->mux_interval_ms
-					       : 1000 / (config->hz ? config->hz : 250);
+	unsigned mux = quipu_core_mux_interval(core, pmu);
 
 	tree_put(b, &dir, "type", "%d", pmu->type);
 	tree_put(b, &dir, "perf_event_mux_interval_ms", "%u", mux ? mux : 1);
@@ -223,9 +222,9 @@ struct quipu_tree *quipu_tree_new(const struct quipu_machine *m, const struct qu
 		return NULL;
 	pmus = quipu_core_pmus(core, &n);
 	for (size_t i = 0; i < n; i++)
-		put_pmu(&b, quipu_core_configuration(core), pmus[i]);
+		put_pmu(&b, core, pmus[i]);
 	put_sysctls(&b, quipu_core_configuration(core));
-	tree_cpus(&b, m);
+	tree_cpus(&b, m, core);
 	tree_nodes(&b, m);
 	tree_cpuinfo(&b, m);
 	if (b.failed) {

@@ -3,14 +3,16 @@
  * /sys/devices/system/cpu and node, /proc/cpuinfo: what clients read of a machine's shape.
  *
  * Perf ABI sheet B8: the whole set of topology and cache files, because lscpu stops where a mask is
- * missing; RISC-V sheet 6.1 (/proc/cpuinfo). All CPUs are online here; a machine that takes one
- * offline makes the tree anew.
+ * missing; RISC-V sheet 6.1 (/proc/cpuinfo). A machine that takes a CPU offline makes the
+ * tree anew.
  */
 #include <stdlib.h>
 #include <stdio.h>
 #include <string.h>
 
 #include <libfdt.h>
+
+#include <quipu/event.h>
 
 #include "machine/internal.h"
 #include "machine/tree_internal.h"
@@ -87,14 +89,15 @@ static void put_cache(struct tree_builder *b, const struct quipu_machine *m, uns
 	tree_take(b, &dir, "shared_cpu_list", tree_list(set, m->ncpus), false);
 }
 
-static void put_cpu(struct tree_builder *b, const struct quipu_machine *m, unsigned n, bool *set)
+static void put_cpu(struct tree_builder *b, const struct quipu_machine *m, unsigned n, bool *set,
+		    bool online)
 {
 	struct tree_dir dir = tree_dir(CPUS "/cpu%u", n), freq = tree_dir("%s/cpufreq", dir.path);
 	unsigned long long khz = m->hz / 1000;
 	unsigned index = 0;
 	char node[16];
 
-	tree_put(b, &dir, "online", "1");
+	tree_put(b, &dir, "online", "%d", online);
 	snprintf(node, sizeof(node), "node%u", m->cpus[n].node);
 	tree_link(b, &dir, node, "../../node/%s", node);
 	tree_put(b, &freq, "cpuinfo_min_freq", "%llu", khz);
@@ -105,9 +108,9 @@ static void put_cpu(struct tree_builder *b, const struct quipu_machine *m, unsig
 			put_cache(b, m, n, index++, &m->caches[i], set);
 }
 
-void tree_cpus(struct tree_builder *b, const struct quipu_machine *m)
+void tree_cpus(struct tree_builder *b, const struct quipu_machine *m, const struct quipu_core *core)
 {
-	static const char *const lists[] = {"online", "possible", "present"};
+	static const char *const lists[] = {"possible", "present"};
 	struct tree_dir dir = tree_dir(CPUS), smt = tree_dir(CPUS "/smt");
 	bool *set = calloc(m->ncpus, sizeof(*set)), threads = false;
 
@@ -116,13 +119,18 @@ void tree_cpus(struct tree_builder *b, const struct quipu_machine *m)
 		return;
 	}
 	for (unsigned i = 0; i < m->ncpus; i++) {
-		put_cpu(b, m, i, set);
+		put_cpu(b, m, i, set, quipu_core_is_online(core, i));
 		threads |= m->cpus[i].thread > 0;
 	}
 	memset(set, true, m->ncpus);
 	for (size_t i = 0; i < sizeof(lists) / sizeof(lists[0]); i++)
 		tree_take(b, &dir, lists[i], tree_list(set, m->ncpus), false);
-	tree_put(b, &dir, "offline", "%s", "");
+	for (unsigned i = 0; i < m->ncpus; i++)
+		set[i] = quipu_core_is_online(core, i);
+	tree_take(b, &dir, "online", tree_list(set, m->ncpus), false);
+	for (unsigned i = 0; i < m->ncpus; i++)
+		set[i] = !set[i];
+	tree_take(b, &dir, "offline", tree_list(set, m->ncpus), false);
 	tree_put(b, &dir, "isolated", "%s", "");
 	tree_put(b, &dir, "kernel_max", "%u", m->ncpus - 1);
 	tree_put(b, &smt, "active", "%d", threads);

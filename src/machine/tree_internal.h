@@ -35,7 +35,7 @@ char *tree_list(const bool *set, unsigned n);
 char *tree_mask(const bool *set, unsigned n);
 
 /* /sys/devices/system; /proc/cpuinfo. */
-void tree_cpus(struct tree_builder *, const struct quipu_machine *);
+void tree_cpus(struct tree_builder *, const struct quipu_machine *, const struct quipu_core *);
 void tree_nodes(struct tree_builder *, const struct quipu_machine *);
 void tree_cpuinfo(struct tree_builder *, const struct quipu_machine *);
 

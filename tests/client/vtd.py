@@ -230,7 +230,7 @@ def multiplexing(work):
     need("perf")
     thirteen = ",".join(13 * ["dmar0/iotlb_lookup/"])
     fourteen = ",".join(2 * ["dmar0/iommu_requests/"] + 12 * ["dmar0/iotlb_hit/"])
-    got = on(work, "vtd", f"perf stat -x, -e {thirteen} -a sleep 1; perf stat -x, -e {fourteen} -a sleep 0.1")
+    got = on(work, "vtd", f"perf stat -x, -e {thirteen} -a sleep 0.5; perf stat -x, -e {fourteen} -a sleep 0.1")
     rows = counts(got)
     equal(len(rows), 27, "rows")
     for name, value, percent in rows[:13]:
@@ -244,13 +244,12 @@ def multiplexing(work):
 @test("P25: dmar/.../ is every unit's, added up on one line")
 def merged(work):
     need("perf")
-    got = on(work, "vtd", "perf stat -x, -e dmar/iommu_requests/ -a sleep 1; "
-                          "perf stat -x, -e dmar0/iommu_requests/,dmar1/iommu_requests/ -a sleep 1")
+    got = on(work, "vtd", "perf stat -x, -e dmar/iommu_requests/,dmar0/iommu_requests/,dmar1/iommu_requests/ -a sleep 1")
     rows = counts(got)
     equal([row[0] for row in rows], ["dmar/iommu_requests/", "dmar0/iommu_requests/", "dmar1/iommu_requests/"], "rows")
     equal(rows[2][1], 368947, "dmar1 alone")
-    # dmar0 goes on for as long as perf looks: 285 thousand a second.
-    holds(abs(rows[0][1] - rows[1][1] - rows[2][1]) < rows[1][1] / 2, f"the sum\n{got}")
+    # dmar0 goes on while perf stops one event after the other.
+    holds(abs(rows[0][1] - rows[1][1] - rows[2][1]) < rows[1][1] / 100, f"the sum\n{got}")
 
 
 @test("filters of vtd-full share the traffic out among them, under both spellings")

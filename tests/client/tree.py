@@ -1,0 +1,77 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""What is written into the machine's files takes effect, as a kernel's would: CPUs taken offline and online, cpumasks that
+move, the interval of multiplexing, sysctls. perf ABI sheet A17, D6 13, 19, 53."""
+import shutil
+import subprocess
+
+from harness import QUIPU, Skip, equal, main, test
+
+# becomes FILE WORD: waits until the machine has taken or refused what was written.
+SHELL = """
+becomes() { for i in $(seq 200); do [ "$(cat $1)" = "$2" ] && return; sleep 0.05; done; echo "$1: $(cat $1), not $2"; exit 1; }
+cpus=/sys/devices/system/cpu kernel=/proc/sys/kernel pmu=/sys/bus/event_source/devices/cpu
+"""
+
+
+def inside(script, machine="riscv", options=()):
+    done = subprocess.run([QUIPU, "exec", "-m", machine, *options, "--", "sh", "-ec", SHELL + script], capture_output=True,
+                          text=True, timeout=120, check=False)
+    equal(done.returncode, 0, f"{script}: {done.stdout}{done.stderr}")
+    return done.stdout
+
+
+@test("a CPU that is taken offline leaves the lists, takes no event, and comes back")
+def offline(work):
+    if not shutil.which("perf"):
+        raise Skip("perf is not installed")
+    out = inside("""
+becomes $cpus/online 0-7
+echo 0 > $cpus/cpu3/online; becomes $cpus/online 0-2,4-7; becomes $cpus/offline 3
+perf stat -C 3 -e instructions true 2>&1 | grep -c 'No such device\\|not a valid\\|out of range' || true
+perf stat -a -A -x, -e instructions true 2>&1 | grep -c '^CPU'
+echo 1 > $cpus/cpu3/online; becomes $cpus/online 0-7
+perf stat -a -A -x, -e instructions true 2>&1 | grep -c '^CPU'
+""")
+    equal(out.split()[1:], ["7", "8"], "CPUs that perf opens")
+
+
+@test("the cpumask of a nest moves to another CPU of its chip")
+def cpumask(work):
+    inside("""
+mask=$(ls -d /sys/bus/event_source/devices/nest_* | head -n 1)/cpumask
+becomes $mask 0,16
+echo 0 > $cpus/cpu0/online; becomes $cpus/online 1-31
+case $(cat $mask) in 0*) cat $mask; exit 1;; esac
+""", machine="power9")
+
+
+@test("an interval of multiplexing is taken, and 0 is refused")
+def interval(work):
+    inside("""
+echo 8 > $pmu/perf_event_mux_interval_ms; becomes $pmu/perf_event_mux_interval_ms 8
+echo 0 > $pmu/perf_event_mux_interval_ms; becomes $pmu/perf_event_mux_interval_ms 8
+echo nonsense > $cpus/cpu3/online; becomes $cpus/cpu3/online 1
+""")
+
+
+@test("sysctls take effect: the highest frequency, and what is no number")
+def sysctls(work):
+    if not shutil.which("perf"):
+        raise Skip("perf is not installed")
+    out = inside("""
+echo 1000 > $kernel/perf_event_max_sample_rate
+echo nothing > $kernel/perf_event_max_stack; becomes $kernel/perf_event_max_stack 127
+perf record -F 20000 -o /dev/null -e cycles true 2>&1 | grep -c 'Maximum frequency rate (1'
+""")
+    equal(out.split(), ["1"], "perf is told")
+
+
+@test("--no-ns: the files below SYSFS_PATH are watched as well")
+def no_namespace(work):
+    inside("""
+cpus=$SYSFS_PATH/devices/system/cpu
+echo 0 > $cpus/cpu2/online; becomes $cpus/online 0-1,3-7
+""", options=("--no-ns",))
+
+
+main()
