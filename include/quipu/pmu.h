@@ -147,8 +147,9 @@ struct quipu_pmu {
 	 */
 	quipu_signal (*signal)(const struct quipu_event *, bool *filtered);
 	/*
-	 * What the count of an open event is worth, where no one signal says it (sums over CPUs).
-	 * NULL: as its signal, or modelled without one.
+	 * What the count of an open event is worth, where its signal does not say it (sums over
+	 * CPUs, what never happens, instructions that stand for cycles). NULL: as its signal, or
+	 * modelled without one.
 	 */
 	enum quipu_exactness (*exactness)(const struct quipu_event *);
 };

@@ -87,6 +87,7 @@ int events_require(struct run *run, struct quipu_event *event, enum quipu_exactn
 	*exactness = pmu->exactness ? pmu->exactness(event) : QUIPU_MODELLED;
 	if (signal == QUIPU_SIGNAL_NONE || filtered)
 		return 0;
-	*exactness = quipu_signal_exactness(signal);
+	if (!pmu->exactness)
+		*exactness = quipu_signal_exactness(signal);
 	return session_require(run->session, signal);
 }

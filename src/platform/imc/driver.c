@@ -225,8 +225,9 @@ static enum quipu_exactness exactness(const struct imc_event *e)
 {
 	if (e->source->kind == IMC_ZERO)
 		return QUIPU_EXACT;
-	return e->source->kind == IMC_SIGNAL ? quipu_signal_exactness(e->source->signal)
-					     : QUIPU_MODELLED;
+	return e->source->kind == IMC_SIGNAL && !e->source->arg
+		       ? quipu_signal_exactness(e->source->signal)
+		       : QUIPU_MODELLED;
 }
 
 /* Said at an open that succeeds: what the number will be. */
@@ -256,6 +257,13 @@ quipu_signal imc_event_signal(const struct quipu_event *e, bool *filtered)
 		return QUIPU_SIGNAL_INSTRUCTIONS;
 	signals_of(pmu_of(e)->unit, named, s);
 	return s[0];
+}
+
+static enum quipu_exactness event_exactness(const struct quipu_event *e)
+{
+	const struct imc_event *named = event_at(pmu_of(e)->unit, quipu_event_attr(e)->config);
+
+	return named && pmu_of(e)->unit->type != IMC_TRACE ? exactness(named) : QUIPU_MODELLED;
 }
 
 /* ---- sysfs ---- */
@@ -346,6 +354,7 @@ static int register_pmu(struct imc_driver *d, const struct imc_unit *u)
 	if (u->nest && !strncmp(u->node, "mcs", 3))
 		p->pmu.more = power8_events;
 	p->pmu.signal = imc_event_signal;
+	p->pmu.exactness = event_exactness;
 	if (u->type == IMC_NEST)
 		imc_nest_operations(&p->pmu);
 	else if (u->type == IMC_CORE)

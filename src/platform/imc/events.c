@@ -20,6 +20,11 @@
 	{                                                                                          \
 		name, IMC_SIGNAL, QUIPU_SIGNAL_##signal, 0, desc                                   \
 	}
+/* A signal that stands for what this machine's simple order of things makes equal to it. */
+#define STANDS(name, signal, desc)                                                                 \
+	{                                                                                          \
+		name, IMC_SIGNAL, QUIPU_SIGNAL_##signal, 1, desc                                   \
+	}
 #define IS(name, kind, arg, desc)                                                                  \
 	{                                                                                          \
 		name, IMC_##kind, QUIPU_SIGNAL_NONE, arg, desc                                     \
@@ -100,13 +105,13 @@ static const struct imc_source core_sources[] = {
 	SIG("CS_BRU_CMPL", BRANCHES, "branches"),
 	SIG("CS_BR_MPRED", BRANCH_MISSES, "mispredicted branches"),
 	SIG("CS_BR_TAKEN", BRANCHES_TAKEN, "taken branches"),
-	SIG("CS_PPC_DISP", INSTRUCTIONS, "instructions dispatched: nothing is speculated here"),
+	STANDS("CS_PPC_DISP", INSTRUCTIONS, "instructions dispatched: nothing is speculated here"),
 	SIG("CS_FLUSH", BRANCH_MISSES, "flushes: mispredicted branches"),
 	SIG("CS_CORE_ICT_EMPTY_PCYC", STALL_FRONTEND,
 	    "cycles with nothing to complete: mispredictions, fetch misses"),
 	IS("CS_DATA_TABLEWALK_PCYC", WALK_CYCLES, 0, "cycles of page walks for data"),
-	SIG("CS_1PLUS_PPC_CMPL", INSTRUCTIONS,
-	    "cycles with a completion: one instruction completes in a cycle here"),
+	STANDS("CS_1PLUS_PPC_CMPL", INSTRUCTIONS,
+	       "cycles with a completion: one instruction completes in a cycle here"),
 	IS("CS_CMPLU_STALL_PCYC", STALLED, 0, "cycles of running threads without a completion"),
 	SIG("CS_L1_MISS_IFETCH", L1I_MISSES, "instruction fetches that missed L1"),
 	IS("CS_IFETCH_DEMAND_PCYC", FETCH_CYCLES, 0,

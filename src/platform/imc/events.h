@@ -50,7 +50,7 @@ struct imc_source {
 	const char *name; /* event-name without variant */
 	enum imc_kind kind;
 	quipu_signal signal; /* of IMC_SIGNAL; imc_source_signals tells those of the others */
-	uint32_t arg;
+	uint32_t arg;	     /* of IMC_SIGNAL 1: the signal stands for it, so it is modelled */
 	const char *desc;
 };
 

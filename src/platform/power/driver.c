@@ -558,6 +558,14 @@ static quipu_signal power_signal(const struct quipu_event *e, bool *filtered)
 	return x && x->minus == QUIPU_SIGNAL_NONE ? x->signal : QUIPU_SIGNAL_NONE;
 }
 
+static enum quipu_exactness power_exactness(const struct quipu_event *e)
+{
+	const struct power_event *x =
+		power_event_by_code(quipu_event_hw((struct quipu_event *)e)->config);
+
+	return x ? x->exactness : QUIPU_MODELLED;
+}
+
 /* ---- the interrupt ---- */
 
 unsigned power_sample_mode(uint64_t sier, bool user, bool bare, bool marked, bool *use_siar)
@@ -764,6 +772,7 @@ static void describe_pmu(struct power_driver *d)
 		.event_idx = power_event_idx,
 		.slot = power_slot,
 		.signal = power_signal,
+		.exactness = power_exactness,
 	};
 }
 
