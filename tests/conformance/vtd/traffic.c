@@ -351,7 +351,7 @@ static void every_event_moves(void **state)
 
 			snprintf(text, sizeof(text), "dmar%u/%s/", unit, vtd_event_names[i].name);
 			e = lab_open(lab, text, false, NULL);
-			lab_pass(lab, SECOND / 4);
+			lab_pass(lab, SECOND / 20);
 			total += lab_count(e);
 			quipu_event_close(e);
 		}
