@@ -265,8 +265,7 @@ const struct block *block_intern(struct block_store *s, const struct rates *r,
 		if (b->hash == hash && b->pc == insn[0].pc && b->n == n)
 			return b;
 	}
-	b = arena_alloc(s, sizeof(*b) + n * (sizeof(uint16_t) + 1 +
-					     (s->labels ? sizeof(struct insn_label) : 0)));
+	b = arena_alloc(s, block_bytes(n, s->labels));
 	if (!b)
 		return NULL;
 	fill(b, r, insn, n, s->labels);

@@ -10,6 +10,7 @@
 #define QUIPU_ENGINE_BLOCK_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "decode.h"
@@ -86,6 +87,13 @@ static inline const uint8_t *block_classes(const struct block *b)
 static inline const struct insn_label *block_labels(const struct block *b)
 {
 	return (const struct insn_label *)(block_classes(b) + b->n);
+}
+
+/* block_bytes - of a record of @n instructions. */
+static inline size_t block_bytes(unsigned n, bool labels)
+{
+	return sizeof(struct block) +
+	       n * (sizeof(uint16_t) + 1 + (labels ? sizeof(struct insn_label) : 0));
 }
 
 /* block_restarts - may instruction @i trap and be begun again? block_accesses - does it access

@@ -19,6 +19,8 @@
 #define SIGNALS (QUIPU_SIGNAL_L2_TRANSACTION_LAST - FIRST + 1)
 #define LOGGED	1024u
 #define NOWHERE 0xffu
+#define KEPT	(sizeof(struct block) + BLOCK_MAX_INSNS * 9)
+_Static_assert(sizeof(struct insn_label) + sizeof(uint16_t) + 1 == 9, "of a record");
 
 struct logged {
 	uint64_t va;
@@ -37,6 +39,7 @@ struct labels {
 	struct ahead ahead;
 	uint32_t n;
 	struct logged log[LOGGED];
+	_Alignas(64) uint8_t kept[KEPT]; /* of @block, when its record is gone */
 };
 
 static struct labels *labels[SEG_VCPUS];
@@ -72,6 +75,16 @@ void label_begin(struct seg_vcpu *v)
 	(*l)->block = NULL;
 	(*l)->n = 0;
 	ahead_init(&(*l)->ahead, &times);
+}
+
+void label_keep(struct seg_vcpu *v)
+{
+	struct labels *l = labels[vcpu_index(v)];
+
+	if (!l || !l->block || l->block == (const struct block *)l->kept)
+		return;
+	memcpy(l->kept, l->block, block_bytes(l->block->n, true));
+	l->block = (const struct block *)l->kept;
 }
 
 /* ---- what the models say while the block runs ---- */
@@ -168,7 +181,9 @@ static void gather(const struct labels *l, unsigned index, struct ahead_insn *in
 /* How the transfer that ended @b went, if @s tells. */
 static uint32_t outcome(const struct block *b, unsigned i, const struct step *s)
 {
-	if (!s || s->prev != b || block_insn(b, i) != b->cti || !b->moves)
+	/* The same place: after a flush both are copies. */
+	if (!s || !s->prev || s->prev->pc != b->pc || s->prev->cti != b->cti ||
+	    block_insn(b, i) != b->cti || !b->moves)
 		return 0;
 	return QUIPU_INSN_RESOLVED | (s->taken ? QUIPU_INSN_TAKEN : 0u) |
 	       (s->missed ? QUIPU_INSN_MISPREDICTED : 0u);

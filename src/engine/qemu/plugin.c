@@ -857,6 +857,8 @@ static void keep_prev(struct seg_vcpu *v)
 	struct vcpu *s = vcpu_private(v);
 	const struct block *p = (const struct block *)(uintptr_t)v->priv[HOT_PREV];
 
+	if (engine.features & SEG_LABEL)
+		label_keep(v);
 	if (p != &s->saved) {
 		s->saved = *p;
 		s->saved.n = 0;

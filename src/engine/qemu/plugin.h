@@ -179,6 +179,9 @@ void label_access(struct seg_vcpu *, unsigned index, uint64_t va, unsigned size)
 void label_miss(struct seg_vcpu *, uint32_t events);
 void label_fetch(struct seg_vcpu *, unsigned index, uint32_t events);
 void label_signal(struct seg_vcpu *);
+/* label_keep - the records of all blocks are about to go; the block that is not labelled yet stays.
+ */
+void label_keep(struct seg_vcpu *);
 void fold_values(const struct seg_vcpu *, uint64_t lane[SEG_LANES]);
 
 /* bell.c: the caller has published. */
