@@ -11,7 +11,7 @@ struct replay_options {
 	const char *machine, *file; /* machine NULL: the default of the trace's kind */
 	const char *events;	    /* CPU traces: -e */
 	uint64_t period;	    /* -c; 0: no samples */
-	int timing; /* enum run_timing */
+	int timing;		    /* enum run_timing */
 	bool json;
 };
 

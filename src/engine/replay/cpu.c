@@ -17,8 +17,9 @@
 #include "model/memory.h"
 #include "model/predict.h"
 
-#define MOST_AGAIN 64u /* interrupts at one instruction; a deadline that stays behind is dropped   \
-			*/
+#define MOST_AGAIN                                                                                 \
+	64u /* interrupts at one instruction; a deadline that stays behind is dropped              \
+	     */
 
 /* A transfer whose outcome is seen when the next instruction comes. */
 struct transfer {
