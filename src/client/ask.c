@@ -33,7 +33,7 @@ static void idle_until(struct gate *g, unsigned cpu, uint64_t time)
 {
 	uint64_t due;
 
-	while ((due = quipu_system_next_timer(g->system, cpu)) <= time) {
+	while ((due = quipu_core_next_rotation(g->core, cpu)) <= time) {
 		quipu_system_wake(g->system, cpu, due);
 		quipu_system_timer(g->system, cpu);
 	}
