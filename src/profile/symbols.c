@@ -360,6 +360,7 @@ static const struct {
 	uint16_t machine, header, entry;
 } linkage[] = {
 	{EM_RISCV, 32, 16},
+	{EM_X86_64, 16, 16},
 	{0},
 };
 
@@ -540,6 +541,11 @@ static int take_kernel_symbol(void *arg, const struct kallsyms_line *l)
 	if (!l->addr || !strchr("tTwW", l->type) || strcmp(l->module, k->module))
 		return 0;
 	name = keep_name(k->o, l->name);
+	/* Of several names of an address perf takes the last. */
+	if (name && k->o->nr_symbols && k->o->symbols[k->o->nr_symbols - 1].pub.start == l->addr) {
+		k->o->symbols[k->o->nr_symbols - 1].pub.name = name;
+		return 0;
+	}
 	return name ? add_symbol(k->o, l->addr, 0, name, bind) : -ENOMEM;
 }
 
