@@ -118,6 +118,15 @@ static int parse_call_graph(struct record_options *o)
 	return 0;
 }
 
+static int parse_pages(struct record_options *o)
+{
+	int rc = options_number("--mmap-pages", "pages", 1, 1u << 20, &o->pages);
+
+	if (!rc && o->pages & (o->pages - 1))
+		return cli_error("--mmap-pages takes a power of two, not '%s'", optarg);
+	return rc;
+}
+
 static int parse_option(void *options, int c)
 {
 	struct record_options *o = options;
@@ -131,7 +140,7 @@ static int parse_option(void *options, int c)
 		o->chain = o->chain ? o->chain : CHAIN_FP;
 		return 0;
 	case OPT_CALL_GRAPH: return parse_call_graph(o);
-	case OPT_PAGES: return options_number("--mmap-pages", "pages", 1, 1u << 20, &o->pages);
+	case OPT_PAGES: return parse_pages(o);
 	case 'p': o->pids = optarg; return 0;
 	case 't': o->tids = optarg; return 0;
 	case 'i': o->no_inherit = true; return 0;

@@ -257,9 +257,36 @@ static void why_descriptors(struct host_reason *r)
 	remedy(r, "raise the limit (ulimit -n), or count fewer events, threads or CPUs");
 }
 
+/* Samples of a PMU that does not sample, or more of them than the kernel allows. */
+static bool why_no_samples(const struct quipu_parsed *e, struct host_reason *r)
+{
+	const struct quipu_attr *a = &e->attr;
+	char text[32];
+
+	if (!a->sample_period)
+		return false;
+	if (a->flags & QUIPU_ATTR_FREQ &&
+	    !host_read_text("/proc/sys/kernel/perf_event_max_sample_rate", text, sizeof(text)) &&
+	    a->sample_freq > strtoull(text, NULL, 10)) {
+		why(r, "%llu samples a second are more than this kernel allows: %s",
+		    (unsigned long long)a->sample_freq, text);
+		remedy(r, "a lower -F, or as root: sysctl kernel.perf_event_max_sample_rate=%llu",
+		       (unsigned long long)a->sample_freq);
+		return true;
+	}
+	if (!e->pmu || e->each || !strncmp(e->pmu, "cpu", 3))
+		return false;
+	why(r, "PMU %s raises no interrupt, so it cannot sample", e->pmu);
+	remedy(r, "count it with `quipu stat`, or sample by cpu-clock");
+	return true;
+}
+
 static void why_invalid(const struct quipu_parsed *e, struct host_reason *r)
 {
 	const struct quipu_attr *a = &e->attr;
+
+	if (why_no_samples(e, r))
+		return;
 
 	if (a->type == PERF_TYPE_BREAKPOINT) {
 		why(r, "the CPU has no breakpoint of this address, length and access");
