@@ -132,7 +132,7 @@ static int take_cell(struct gate *g, uint64_t id)
 			continue;
 		g->free_cell = n + 1;
 		c->flags = 0;
-		c->epoch = 0;
+		c->epoch = c->signals = c->ran_out = 0;
 		__atomic_store_n(&c->id, id, __ATOMIC_RELEASE);
 		return (int)n;
 	}

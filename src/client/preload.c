@@ -47,6 +47,7 @@ struct known {
 	unsigned char nature;
 	unsigned cell;
 	uint64_t id;
+	uint64_t signals; /* that have come */
 };
 
 static struct known known[FDS];
@@ -143,6 +144,29 @@ const struct board_cell *preload_cell(uint64_t id, unsigned cell)
 		return NULL;
 	c = &preload_board->cells[cell];
 	return __atomic_load_n(&c->id, __ATOMIC_ACQUIRE) == id ? c : NULL;
+}
+
+/* Signals are counted on both sides: those that came together as one are a kernel's first of them.
+ */
+bool preload_ran_out(int fd)
+{
+	struct known *k = remembered(fd);
+	const struct board_cell *c;
+	unsigned cell;
+	uint64_t id = k ? preload_event(fd, &cell) : 0;
+
+	c = id ? preload_cell(id, cell) : NULL;
+	return c && ++k->signals == __atomic_load_n(&c->ran_out, __ATOMIC_ACQUIRE);
+}
+
+/* The next signal is the one after those that were sent by now. */
+static void expect_signals(int fd, uint64_t id)
+{
+	struct known *k = remembered(fd);
+	const struct board_cell *c = k ? preload_cell(id, k->cell) : NULL;
+
+	if (c)
+		k->signals = __atomic_load_n(&c->signals, __ATOMIC_RELAXED);
 }
 
 /* ---- perf_event_open ---- */
@@ -457,6 +481,8 @@ EXPORT int ioctl(int fd, unsigned long cmd, ...)
 	va_end(ap);
 	if (FAMILY(cmd) == EVENT_FAMILY) {
 		id = preload_event(fd, NULL);
+		if (id && cmd == PERF_EVENT_IOC_REFRESH)
+			expect_signals(fd, id);
 		if (id)
 			return ask_ioctl(id, cmd, (unsigned long)arg);
 	}

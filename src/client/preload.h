@@ -35,6 +35,9 @@ uint64_t preload_event(int fd, unsigned *cell);
 /* The cell of an event; NULL: it is not there any more. */
 const struct board_cell *preload_cell(uint64_t id, unsigned cell);
 
+/* A signal of descriptor @fd has come: was it the last that a REFRESH had left? */
+bool preload_ran_out(int fd);
+
 /* ---- preload_ask.c ---- */
 
 struct exchange {

@@ -118,7 +118,9 @@ struct board_cell {
 	uint32_t clock; /* enum board_clock */
 	uint32_t tid;
 	uint8_t slope[8]; /* of each word, enum board_slope */
-	uint64_t pad[2];
+	uint64_t signals; /* that O_ASYNC has sent */
+	uint64_t ran_out; /* which of them was the last of a REFRESH (a kernel's POLL_HUP), 0: none
+			   */
 };
 _Static_assert(sizeof(struct board_cell) == 128, "cell stride");
 

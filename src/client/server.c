@@ -140,8 +140,17 @@ void gate_hang_up(struct gate *g, pid_t pid)
 
 void gate_sigio(void *arg, struct quipu_event *event, int code)
 {
-	(void)code;
-	send_token(gate_find(arg, quipu_event_id(event)));
+	struct gate *g = arg;
+	struct gate_event *e = gate_find(g, quipu_event_id(event));
+	struct board_cell *c;
+
+	if (!e)
+		return;
+	c = &g->board->cells[e->cell];
+	__atomic_store_n(&c->signals, c->signals + 1, __ATOMIC_RELAXED);
+	if (code == POLL_HUP)
+		__atomic_store_n(&c->ran_out, c->signals, __ATOMIC_RELEASE);
+	send_token(e);
 }
 
 /* ---- clients ---- */
