@@ -123,7 +123,7 @@ def kernels_own(work):
 def perf_top(work, data):
     out = work.run("perf", "report", "--stdio", "--no-children", "-g", "none", "--no-inline", "-i", data, status=0).out
     rows = re.findall(r"^ +([0-9.]+)% +(\S+) +(\S+) +\[(.)\] (.*?) *$", out, re.MULTILINE)
-    return {(row[3], row[4]): float(row[0]) for row in rows}
+    return {(row[3], row[4]): float(row[0]) for row in rows if row[2] != "[vdso]"}  # perf keeps a copy of that
 
 
 def quipu_top(work, data):
