@@ -166,7 +166,8 @@ static int place_modules(struct map_builder *b)
 {
 	if (b->nmodules && b->modules[0].tag)
 		return 0;
-	qsort(b->modules, b->nmodules, sizeof(*b->modules), by_start);
+	if (b->nmodules)
+		qsort(b->modules, b->nmodules, sizeof(*b->modules), by_start);
 	for (size_t i = 1; i < b->nmodules; i++)
 		if (b->modules[i].start <= b->modules[i - 1].last)
 			return map_fail(b, 0, "modules %s and %s overlap",
