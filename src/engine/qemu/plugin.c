@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The QEMU plugin: install, translation, and the block callbacks. Engine sheet 3, 6.3, 7; map of
+ * The QEMU plugin: translation and the block callbacks. Engine sheet 3, 6.3, 7; map of
  * the files in plugin.h.
  *
  * A block callback runs every few nanoseconds. It adds the block's lanes to the vCPU's with one
@@ -8,10 +8,7 @@
  * call, so that the fast path saves no registers. There is one callback for each set of features,
  * chosen when a block is translated.
  */
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include <quipu/bits.h>
 
@@ -20,22 +17,12 @@
 #include "plugin.h"
 #include "plugin_abi.h"
 
-PLUGIN_EXPORT int qemu_plugin_version = 1;
-
 struct engine engine;
 
 const struct block block_none = {.any = 1};
 
 /* What the outcome of a branch adds, by what was mispredicted and whether it was taken. */
 static lanes_t outcome_lanes[MODEL_MISSES][2];
-
-/* One binary for both versions of the interface: the program that loads us is looked at before it
- * looks at us. */
-__attribute__((constructor)) static void choose_version(void)
-{
-	if (qemu_plugin_scoreboard_new)
-		qemu_plugin_version = 4;
-}
 
 /* ---- the hot path ---- */
 
@@ -881,26 +868,6 @@ static void on_flush(qemu_plugin_id_t id)
 
 /* ---- install ---- */
 
-static void probe(const qemu_info_t *info)
-{
-	printf("quipu-qemu %d %s\n", qemu_plugin_version, info->target_name);
-	fflush(stdout);
-	_exit(0);
-}
-
-static int refuse(const char *what, const char *name)
-{
-	fprintf(stderr, "quipu: engine: %s%s\n", what, name);
-	return -1;
-}
-
-static const char *value_of(const char *arg, const char *name)
-{
-	size_t n = strlen(name);
-
-	return !strncmp(arg, name, n) && arg[n] == '=' ? arg + n + 1 : NULL;
-}
-
 static void set_outcome(unsigned missed)
 {
 	for (unsigned k = 0; k < SEG_LANES; k++) {
@@ -910,37 +877,14 @@ static void set_outcome(unsigned missed)
 	}
 }
 
-PLUGIN_EXPORT int qemu_plugin_install(qemu_plugin_id_t id, const qemu_info_t *info, int argc,
-				      char **argv)
+void engine_callbacks(qemu_plugin_id_t id)
 {
-	const char *seg = NULL;
-
-	for (int i = 0; i < argc; i++) {
-		if (value_of(argv[i], "probe"))
-			probe(info);
-		if (value_of(argv[i], "seg"))
-			seg = value_of(argv[i], "seg");
-	}
-	if (!seg)
-		return refuse("started without its segment; `quipu stat` starts it as it must be",
-			      "");
-	if (info->system_emulation)
-		return refuse("only QEMU user mode is supported, not system emulation of ",
-			      info->target_name);
-	engine.isa = isa_find(info->target_name);
-	if (!engine.isa)
-		return refuse("no decoder for instruction set ", info->target_name);
-	if (process_open(seg))
-		return -1;
 	for (unsigned missed = 0; missed < MODEL_MISSES; missed++)
 		set_outcome(missed);
 	engine.store.labels = engine.features & SEG_LABEL;
 	engine.words = engine.isa->traits & ISA_WIDE;
 	engine.ordinary = ordinary_callback(engine.isa->traits & ISA_TRACK);
 	engine.rep_lanes = !engine.rates.nscalars && !(engine.features & SEG_FETCH);
-	process_callbacks(id);
-	syscall_callbacks(id);
 	qemu_plugin_register_vcpu_tb_trans_cb(id, on_translate);
 	qemu_plugin_register_flush_cb(id, on_flush);
-	return 0;
 }

@@ -4,7 +4,8 @@
  *the plugin once, and a callback gets no argument of ours, so the state is static here (and nowhere
  *else in the project).
  *
- *	plugin.c   install, translation, the block callbacks (the hot path)
+ *	install.c  how QEMU takes the plugin
+ *	plugin.c   translation, the block callbacks (the hot path)
  *	fold.c     what happens when a lane's top bit is set: deadlines, records, quantum
  *	bell.c     waiting for the machine; the interrupt ring
  *	process.c  the segment, threads, fork, ends
@@ -126,6 +127,8 @@ static inline struct seg_deadline *vcpu_deadline(unsigned vcpu, unsigned slot)
 				       ((uint64_t)vcpu * QUIPU_SLOTS + slot) * 128);
 }
 
+/* engine_callbacks - plugin.c: what is to be counted is known; translation begins. */
+void engine_callbacks(uint64_t id);
 /* plugin.c: the block before the first. */
 extern const struct block block_none;
 /* engine_handler - the guest named @pc as the handler of @signal. */
