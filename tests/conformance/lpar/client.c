@@ -525,7 +525,7 @@ static void rt46(void **state)
 		quipu_hvsym_stats(workers[i].h, &stats[i]);
 		quipu_hvsym_close(workers[i].h);
 	}
-	print_message("restarts: %llu and %llu\n", (unsigned long long)stats[0].restarts,
+	print_message("# restarts: %llu and %llu\n", (unsigned long long)stats[0].restarts,
 		      (unsigned long long)stats[1].restarts);
 	quipu_hvmap_put(map);
 }
