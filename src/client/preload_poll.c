@@ -8,6 +8,7 @@
 #include <poll.h>
 #include <signal.h>
 #include <sys/resource.h>
+#include <sys/select.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 
@@ -113,6 +114,94 @@ EXPORT int poll(struct pollfd *p, nfds_t n, int timeout)
 	if (preload_machine() <= 0 || !any_event(p, n))
 		return real_poll(p, n, timeout);
 	return ppoll(p, n, timeout < 0 ? NULL : &t, NULL);
+}
+
+/* ---- select: the same by poll ---- */
+
+REAL(int, pselect,
+     (int n, fd_set *r, fd_set *w, fd_set *e, const struct timespec *t, const sigset_t *s),
+     (n, r, w, e, t, s))
+
+REAL(int, select, (int n, fd_set *r, fd_set *w, fd_set *e, struct timeval *t), (n, r, w, e, t))
+
+static bool in(const fd_set *set, int fd)
+{
+	return set && FD_ISSET(fd, set);
+}
+
+/* Keeps @fd in @set if @ready; 1 if it stays. */
+static int keep(fd_set *set, int fd, bool ready)
+{
+	if (!in(set, fd))
+		return 0;
+	if (!ready)
+		FD_CLR(fd, set);
+	return ready;
+}
+
+/* The sets as poll has them; 0: there is no event in them. */
+static nfds_t gather(int n, const fd_set *r, const fd_set *w, const fd_set *e,
+		     struct pollfd p[FD_SETSIZE])
+{
+	nfds_t used = 0;
+
+	if (preload_machine() <= 0)
+		return 0;
+	for (int fd = 0; fd < n && fd < FD_SETSIZE; fd++) {
+		short events = (short)((in(r, fd) ? POLLIN : 0) | (in(w, fd) ? POLLOUT : 0) |
+				       (in(e, fd) ? POLLPRI : 0));
+
+		if (events)
+			p[used++] = (struct pollfd){.fd = fd, .events = events};
+	}
+	return any_event(p, used) ? used : 0;
+}
+
+static int scatter(const struct pollfd *p, nfds_t used, fd_set *r, fd_set *w, fd_set *e)
+{
+	int ready = 0;
+
+	for (nfds_t i = 0; i < used; i++)
+		if (p[i].revents & POLLNVAL) {
+			errno = EBADF;
+			return -1;
+		}
+	for (nfds_t i = 0; i < used; i++) {
+		short got = p[i].revents;
+
+		ready += keep(r, p[i].fd, got & (POLLIN | POLLRDNORM | POLLHUP | POLLERR));
+		ready += keep(w, p[i].fd, got & (POLLOUT | POLLERR));
+		ready += keep(e, p[i].fd, got & POLLPRI);
+	}
+	return ready;
+}
+
+EXPORT int pselect(int n, fd_set *r, fd_set *w, fd_set *e, const struct timespec *timeout,
+		   const sigset_t *mask)
+{
+	struct pollfd p[FD_SETSIZE];
+	nfds_t used = gather(n, r, w, e, p);
+	int rc;
+
+	if (!used)
+		return real_pselect(n, r, w, e, timeout, mask);
+	rc = ppoll(p, used, timeout, mask);
+	return rc < 0 ? rc : scatter(p, used, r, w, e);
+}
+
+EXPORT int select(int n, fd_set *r, fd_set *w, fd_set *e, struct timeval *timeout)
+{
+	struct pollfd p[FD_SETSIZE];
+	nfds_t used = gather(n, r, w, e, p);
+	struct timespec t;
+	int rc;
+
+	if (!used)
+		return real_select(n, r, w, e, timeout);
+	if (timeout)
+		t = (struct timespec){timeout->tv_sec, timeout->tv_usec * 1000};
+	rc = ppoll(p, used, timeout ? &t : NULL, NULL);
+	return rc < 0 ? rc : scatter(p, used, r, w, e);
 }
 
 /* ---- the end of children ---- */

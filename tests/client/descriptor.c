@@ -20,6 +20,7 @@
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/select.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
@@ -527,6 +528,33 @@ static bool wake_once(void)
 	return ((first & POLLIN) && !second) || wrong("first %#x, then %d", first, second);
 }
 
+/* What hangs up is readable to select. */
+static bool select_sees(void)
+{
+	struct timeval none = {0};
+	int fd = open_sampling(5000000), hup, before, after;
+	void *m;
+	fd_set set;
+
+	FD_ZERO(&set);
+	FD_SET(fd, &set);
+	hup = select(fd + 1, &set, NULL, NULL, &none);
+	m = mmap(NULL, 9 * PAGE, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	FD_ZERO(&set);
+	FD_SET(fd, &set);
+	before = select(fd + 1, &set, NULL, NULL, &none);
+	ioctl(fd, PERF_EVENT_IOC_ENABLE, 0);
+	burn(30);
+	ioctl(fd, PERF_EVENT_IOC_DISABLE, 0);
+	FD_ZERO(&set);
+	FD_SET(fd, &set);
+	after = select(fd + 1, &set, NULL, NULL, &none);
+	munmap(m, 9 * PAGE);
+	close(fd);
+	return (hup == 1 && !before && after == 1 && FD_ISSET(fd, &set)) ||
+	       wrong("without a buffer %d, with one %d, then %d", hup, before, after);
+}
+
 /* ---- reads without a round trip, and calls that are not waited for ---- */
 
 struct times {
@@ -660,6 +688,7 @@ static const struct {
 	{"O_ASYNC: a signal for each overflow, with its descriptor", signal_per_overflow},
 	{"REFRESH(3): three overflows and no more", refresh_runs_out},
 	{"poll tells of a wake-up once", wake_once},
+	{"select sees what poll does", select_sees},
 	{"reads grow while it is enabled, and stand when it is not", grows_between_others},
 	{"an event of a CPU is off or on for all who look", switched_for_all},
 };
