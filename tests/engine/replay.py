@@ -86,6 +86,11 @@ def cpus():
           out.stderr)
 
 
+def edges():
+    got = counted("# quipu-cpu 1\nfffffffffffffffc 4:alu r ffffffffffffffff 64\n0 4:alu\n")
+    check("an instruction at the end of the address space", got["instructions:u"] == 2, got)
+
+
 def refusals():
     for line in ["zz 4:alu", "10000", "10000 4:what", "10000 x1", "10000 x" + "00" * 17, "10000 4:load r", "10000 99:alu",
                  "cpu", "syscall now", "10000 4:load q 10", "10000 4:load" + " r 10" * 65, "\xff\xfe"]:
@@ -101,6 +106,7 @@ def main():
     same_as_stat(f"{GUESTS}/memory.riscv64", "1", "8")
     deadlines()
     cpus()
+    edges()
     refusals()
     print(f"1..{number}")
     sys.exit(failed != 0)

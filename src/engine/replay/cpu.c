@@ -353,8 +353,11 @@ static void fetch(struct cpu_replay *r, struct trace_cpu *c, uint64_t pc, unsign
 {
 	uint64_t line = UINT64_C(1) << r->model.l1i.shift;
 
-	for (uint64_t at = pc & -line; at <= pc + size - 1; at += line)
-		c->cycles += model_fetch(&c->memory, at < pc ? pc : at);
+	uint64_t lines = (((pc & (line - 1)) + size - 1) >> r->model.l1i.shift) + 1;
+
+	/* Counted: the last line of the address space has no next one. */
+	for (uint64_t i = 0; i < lines; i++)
+		c->cycles += model_fetch(&c->memory, i ? (pc & -line) + i * line : pc);
 }
 
 static void access(struct trace_cpu *c, const struct cpu_access *a)
