@@ -4,8 +4,8 @@
  * prom_init), and node "quipu,hypervisor", a binding of our own (sheet 8.2): partitions, modules,
  * the code map. Charges and triggers of the same node: events.c.
  *
- * The library opens no files: the map's bytes are in the tree (quipu,symbols), put there when the
- * tree was compiled, or by who loads a tree that names a file (quipu,symbol-map).
+ * The library opens no files: the map's bytes are in the tree (quipu,symbols, by /incbin/). A tree
+ * that only names a file (quipu,symbol-map) is refused with the remedy.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -189,10 +189,11 @@ static int read_map(const struct lpar_tree *t, int node, struct quipu_hvmap **ma
 	rc = read_modules(t, node, modules, &o.nmodules);
 	bytes = fdt_getprop(t->m->fdt, node, "quipu,symbols", &len);
 	if (!rc && !bytes)
-		rc = lpar_wrong(t, node, "quipu,symbols",
-				fdt_getprop(t->m->fdt, node, "quipu,symbol-map", NULL)
-					? "the file that quipu,symbol-map names was not read"
-					: "the map of the hypervisor's code is missing");
+		rc = lpar_wrong(
+			t, node, "quipu,symbols",
+			fdt_getprop(t->m->fdt, node, "quipu,symbol-map", NULL)
+				? "files are not read from here: put the map into the tree, quipu,symbols = /incbin/(\"FILE\")"
+				: "the map of the hypervisor's code is missing");
 	if (bytes && len && !((const char *)bytes)[len - 1]) /* written as a string */
 		len--;
 	o.format = lpar_string(t, node, "quipu,symbol-format", "auto");
