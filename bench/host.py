@@ -18,7 +18,7 @@ import time
 
 RATE = 20000
 SECONDS = 2
-FUNCTIONS = 2500  # of the program with large debug information
+FUNCTIONS = 5000  # of the program with large debug information
 SPIN = "import time\nend = time.process_time() + %d\nwhile time.process_time() < end: pass\n"
 
 
@@ -80,7 +80,7 @@ def big_program(folder):
         text.append("struct s%d { struct s%d *next; unsigned field%d[%d]; enum { e%d } kind; };" % (i, i, i, i + 1, i))
         text.append("__attribute__((noinline)) unsigned f%d(struct s%d *p, unsigned x) { return c(x) + (p ? p->field%d[0] : %du); }"
                     % (i, i, i, i))
-    text.append("int main(void) { volatile unsigned s = 0; for (int i = 0; i < 8000; i++) {")
+    text.append("int main(void) { volatile unsigned s = 0; for (int i = 0; i < 5000; i++) {")
     text += ["s += f%d(0, s);" % i for i in range(FUNCTIONS)]
     text.append("} return 0; }")
     with open(folder + "/big.c", "w") as f:
