@@ -179,6 +179,7 @@ def record_all(work):
 
 @test("perf top on a terminal draws and ends")
 def top(work):
+    need_namespace(work)
     pid, fd = terminal()
     if not pid:
         os.chdir(work.folder)
