@@ -4,7 +4,7 @@ move, the interval of multiplexing, sysctls. perf ABI sheet A17, D6 13, 19, 53."
 import shutil
 import subprocess
 
-from harness import QUIPU, Skip, equal, main, test
+from harness import QUIPU, Skip, equal, main, need_namespace, test
 
 # becomes FILE WORD: waits until the machine has taken or refused what was written.
 SHELL = """
@@ -22,6 +22,7 @@ def inside(script, machine="riscv", options=()):
 
 @test("a CPU that is taken offline leaves the lists, takes no event, and comes back")
 def offline(work):
+    need_namespace(work)
     if not shutil.which("perf"):
         raise Skip("perf is not installed")
     out = inside("""
@@ -37,6 +38,7 @@ perf stat -a -A -x, -e instructions true 2>&1 | grep -c '^CPU'
 
 @test("the cpumask of a nest moves to another CPU of its chip")
 def cpumask(work):
+    need_namespace(work)
     inside("""
 mask=$(ls -d /sys/bus/event_source/devices/nest_* | head -n 1)/cpumask
 becomes $mask 0,16
@@ -47,6 +49,7 @@ case $(cat $mask) in 0*) cat $mask; exit 1;; esac
 
 @test("an interval of multiplexing is taken, and 0 is refused")
 def interval(work):
+    need_namespace(work)
     inside("""
 echo 8 > $pmu/perf_event_mux_interval_ms; becomes $pmu/perf_event_mux_interval_ms 8
 echo 0 > $pmu/perf_event_mux_interval_ms; becomes $pmu/perf_event_mux_interval_ms 8
@@ -56,6 +59,7 @@ echo nonsense > $cpus/cpu3/online; becomes $cpus/cpu3/online 1
 
 @test("sysctls take effect: the highest frequency, and what is no number")
 def sysctls(work):
+    need_namespace(work)
     if not shutil.which("perf"):
         raise Skip("perf is not installed")
     out = inside("""

@@ -560,9 +560,16 @@ static quipu_signal power_signal(const struct quipu_event *e, bool *filtered)
 
 static enum quipu_exactness power_exactness(const struct quipu_event *e)
 {
+	bool filtered;
 	const struct power_event *x =
 		power_event_by_code(quipu_event_hw((struct quipu_event *)e)->config);
 
+	/* Of other modes than the user's, and with what a hypervisor is declared to add, it is no
+	 * count of the engine's. */
+	if ((x && x->signal != QUIPU_SIGNAL_NONE &&
+	     power_signal(e, &filtered) == QUIPU_SIGNAL_NONE) ||
+	    quipu_event_attr(e)->flags & QUIPU_ATTR_EXCLUDE_USER)
+		return QUIPU_MODELLED;
 	return x ? x->exactness : QUIPU_MODELLED;
 }
 
