@@ -47,6 +47,8 @@ struct host_recording {
 	struct progress progress;
 	int error;  /* of a write */
 	bool clock; /* cpu-clock stands in for cycles */
+	bool lowered;
+	uint64_t limit; /* samples a second that the kernel allows; 0: unknown */
 };
 
 /* ---- before it begins ---- */
@@ -75,7 +77,7 @@ static int try_default(struct host_recording *r, const struct quipu_parsed *e)
 	struct host_opened out;
 	int rc;
 
-	attr.sample_freq = 1000;
+	attr.sample_freq = 1;
 	attr.flags |= QUIPU_ATTR_FREQ | QUIPU_ATTR_DISABLED;
 	rc = host_open(&attr, e->precise_max, cpu ? -1 : 0, cpu ? (int)r->cpus[0] : -1, -1, &out);
 	if (!rc)
@@ -115,11 +117,23 @@ static int choose_events(struct host_recording *r)
 	return rc;
 }
 
+/* The kernel lowers its limit by itself when its interrupts take long; a default rate keeps below.
+ */
+static uint64_t rate_limit(void)
+{
+	char text[32];
+
+	if (host_read_text("/proc/sys/kernel/perf_event_max_sample_rate", text, sizeof(text)))
+		return 0;
+	return strtoull(text, NULL, 10);
+}
+
 static int begin(struct host_recording *r)
 {
 	const struct record_options *o = r->options;
 	int rc = host_start(&r->host, &o->run);
 
+	r->limit = rate_limit();
 	if (!rc)
 		rc = host_online(&r->host, o->cpus, &r->cpus, &r->ncpus);
 	if (!rc && (o->pids || o->tids))
@@ -151,6 +165,16 @@ static void complete(struct host_recording *r, size_t i)
 	struct quipu_attr *a = &r->list.items[i].attr;
 
 	record_complete(o, &r->list, i);
+	if (r->limit && !o->freq && !r->list.items[i].has_freq && a->flags & QUIPU_ATTR_FREQ &&
+	    a->sample_freq > r->limit) {
+		a->sample_freq = r->limit;
+		if (!r->lowered)
+			fprintf(stderr,
+				"quipu: this kernel allows %" PRIu64
+				" samples a second, so that is the rate (as root: sysctl kernel.perf_event_max_sample_rate=4000)\n",
+				r->limit);
+		r->lowered = true;
+	}
 	if (o->chain == CHAIN_DWARF) {
 		a->sample_type |= PERF_SAMPLE_REGS_USER | PERF_SAMPLE_STACK_USER;
 		a->sample_regs_user = USER_REGISTERS;

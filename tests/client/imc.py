@@ -173,9 +173,13 @@ def record_program(work):
     # The judge: interrupts of the core PMU on the same program.
     on(work, "perf", "record", "-q", "-o", "perf.data", "-e", "cycles", "-c", "200003", "--", *PROGRAM)
     _, judge = reported(work)
+    # Most records are overwritten before they are read, and what is left is more of one phase of the program than of
+    # another: shares agree within a factor, and no function is hot that the judge does not know.
     for name, share in judge.items():
         if share > 8:
-            holds(abs(shares.get(name, 0) - share) < 8, f"{name}: {shares.get(name)} %, by interrupt {share} %")
+            holds(share / 3 < shares.get(name, 0) < share * 3, f"{name}: {shares.get(name)} %, by interrupt {share} %")
+    for name, share in shares.items():
+        holds(share < 4 or name in judge, f"{name}: {share} %, and never by interrupt")
     result = on(work, "perf", "record", "-q", "-o", "perf.data", "-e", "trace_imc/trace_cycles/", "--", *PROGRAM,
                 options=["-v"])
     line = re.search(r"trace_imc: (\d+) records written, one for each (\d+) of (\d+) 32 MHz ticks that threads ran: "
