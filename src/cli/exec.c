@@ -162,55 +162,72 @@ static int set_environment(const struct options *o, const char *preload, const c
 
 /* ---- the client ---- */
 
+/* The words of a client under the engine, and what they stand in. */
+struct client_words {
+	char **argv, **ran, *path, *env;
+};
+
+static void client_words_free(struct client_words *w)
+{
+	free(w->argv);
+	free(w->ran);
+	free(w->path);
+	free(w->env);
+}
+
 /*
  * The words that run the client under the engine: the preload library is loaded by the guest's
- * loader, not by QEMU's. NULL after an error line.
+ * loader, not by QEMU's. False after an error line.
  */
-static char **engine_words(const struct options *o, struct session *session, const char *preload)
+static bool engine_words(const struct options *o, struct session *session, const char *preload,
+			 struct client_words *w)
 {
 	struct session_error err = {{0}};
-	char *path = cli_find_program(o->argv[0]), **ran = NULL, **all, *env = NULL;
 	size_t n, rest = 0, i = 0, at = 0;
-	int rc = path ? session_command(session, path, o->argv[0], true, &ran, &n, &err) : -ENOENT;
+	int rc = -ENOENT;
 
+	w->path = cli_find_program(o->argv[0]);
+	if (w->path)
+		rc = session_command(session, w->path, o->argv[0], true, &w->ran, &n, &err);
 	if (rc) {
 		cli_error("%s: %s; --engine runs a program of the machine's instruction set",
 			  o->argv[0], *err.text ? err.text : strerror(-rc));
-		goto out;
+		return false;
 	}
 	while (o->argv[rest])
 		rest++;
-	all = calloc(n + rest + 3, sizeof(*all));
-	if (!all || asprintf(&env, "LD_PRELOAD=%s", preload) < 0) {
+	w->argv = calloc(n + rest + 3, sizeof(*w->argv));
+	if (!w->argv || asprintf(&w->env, "LD_PRELOAD=%s", preload) < 0) {
+		w->env = NULL;
 		cli_error("out of memory");
-		free(all);
-		goto out;
+		return false;
 	}
-	while (i < n && strcmp(ran[i], "-0"))
-		all[at++] = ran[i++];
-	all[at++] = (char *)"-E";
-	all[at++] = env;
+	while (i < n && strcmp(w->ran[i], "-0"))
+		w->argv[at++] = w->ran[i++];
+	w->argv[at++] = (char *)"-E";
+	w->argv[at++] = w->env;
 	while (i < n)
-		all[at++] = ran[i++];
-	memcpy(all + at, o->argv + 1, (rest - 1) * sizeof(*all));
-	return all; /* lives as long as the command */
-out:
-	free(path);
-	return NULL;
+		w->argv[at++] = w->ran[i++];
+	memcpy(w->argv + at, o->argv + 1, (rest - 1) * sizeof(*w->argv));
+	return true;
 }
 
 static pid_t start_client(const struct options *o, struct run *run, const char *preload,
 			  const char *sysfs)
 {
-	char **argv = o->engine ? engine_words(o, run->session, preload) : o->argv;
+	struct client_words w = {0};
+	char **argv = o->argv;
 	sigset_t none;
-	pid_t pid;
+	pid_t pid = 0;
 
-	if (!argv)
-		return 0;
+	if (o->engine) {
+		if (!engine_words(o, run->session, preload, &w))
+			goto out;
+		argv = w.argv;
+	}
 	pid = fork();
 	if (pid)
-		return pid;
+		goto out;
 	sigemptyset(&none);
 	sigprocmask(SIG_SETMASK, &none, NULL);
 	setrlimit(RLIMIT_NOFILE, &o->files);
@@ -220,6 +237,9 @@ static pid_t start_client(const struct options *o, struct run *run, const char *
 		execvp(argv[0], argv);
 	cli_error("%s: %s", o->argv[0], strerror(errno));
 	_exit(errno == ENOENT ? 127 : 126);
+out:
+	client_words_free(&w);
+	return pid;
 }
 
 /*

@@ -261,8 +261,7 @@ static int check_wish(const struct host_wish *w, bool *must)
 int host_chosen(const struct host_wish *w, bool *host)
 {
 	const struct run_options *r = w->run;
-	bool native,
-		modelled = r->trace || r->sysroot || r->timing || r->bell || r->paranoid != -1;
+	bool native, modelled = r->trace || r->sysroot || r->timing || r->bell || r->paranoid != -1;
 	char reason[320];
 	struct host h;
 	int rc = check_wish(w, host);

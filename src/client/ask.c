@@ -783,7 +783,6 @@ static void ask_exec(struct gate *g, struct client *c, size_t payload, struct an
 		     : -ENOEXEC;
 	if (!rc) {
 		a->reply.result = put_command(g, a, words, nwords);
-		free(words[2]);
 		free(words);
 		return;
 	}

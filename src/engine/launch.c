@@ -173,20 +173,25 @@ static char *double_commas(const char *text)
 	return out;
 }
 
+/* One block: the words, and behind them the text of the one that is made here. */
 char **session_qemu_argv(const struct session *s, char *const args[])
 {
-	size_t n = 0, i = 0;
-	char **argv, *plugin = double_commas(s->options.plugin), *spec = NULL;
+	const char *form = "%s,seg=/proc/%d/fd/%d";
+	char **argv, *plugin = double_commas(s->options.plugin), *spec;
+	size_t n = 0, i = 0, len;
 
 	while (args[n])
 		n++;
-	argv = calloc(n + MAX_QEMU_ARGS, sizeof(*argv));
-	if (!argv || !plugin ||
-	    asprintf(&spec, "%s,seg=/proc/%d/fd/%d", plugin, (int)getpid(), s->fd) < 0) {
-		free(argv);
+	if (!plugin)
+		return NULL;
+	len = (size_t)snprintf(NULL, 0, form, plugin, (int)getpid(), s->fd) + 1;
+	argv = calloc(1, (n + MAX_QEMU_ARGS) * sizeof(*argv) + len);
+	if (!argv) {
 		free(plugin);
 		return NULL;
 	}
+	spec = (char *)(argv + n + MAX_QEMU_ARGS);
+	snprintf(spec, len, form, plugin, (int)getpid(), s->fd);
 	free(plugin);
 	argv[i++] = s->qemu;
 	argv[i++] = "-plugin";
@@ -256,7 +261,6 @@ static int spawn(struct session *s, struct session_error *err)
 	close(fail[1]);
 	s->go_fd = go[1];
 	s->fail_fd = fail[0];
-	free(argv[2]);
 	free(argv);
 	if (s->child < 0) {
 		s->child = 0;

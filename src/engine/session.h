@@ -131,8 +131,8 @@ void session_want_stack(struct session *);
 /*
  * A task of the host that does not run under the engine: what it counts is its host CPU time at the
  * machine's clock, an instruction a cycle, nothing else (modelled). session_host_run - it has run
- * @ns on @cpu, where it is current, and stands at @pc (0: nobody knows). session_host_armed - does a
- * deadline wait there?
+ * @ns on @cpu, where it is current, and stands at @pc (0: nobody knows). session_host_armed - does
+ * a deadline wait there?
  */
 void session_host_run(struct session *, unsigned cpu, pid_t pid, pid_t tid, uint64_t ns,
 		      uint64_t pc);

@@ -12,12 +12,6 @@
 #include "platform/x86/room.h"
 
 const struct quipu_platform *const quipu_platforms[] = {
-	&quipu_platform_imc,
-	&quipu_platform_lpar,
-	&quipu_platform_power,
-	&quipu_platform_riscv,
-	&quipu_platform_rock,
-	&quipu_platform_vtd,
-	&quipu_platform_x86,
-	NULL,
+	&quipu_platform_imc,  &quipu_platform_lpar, &quipu_platform_power, &quipu_platform_riscv,
+	&quipu_platform_rock, &quipu_platform_vtd,  &quipu_platform_x86,   NULL,
 };

@@ -316,8 +316,8 @@ static void host_work(struct backend *b)
 	do {
 		clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
 	} while (t.tv_sec * 1000000000L + t.tv_nsec < until);
-	/* Kernel 6.18 brings a sibling cpu-clock up to date only when the task is switched out, if the
-	 * group is read through another member: without a switch it may still read 0. */
+	/* Kernel 6.18 brings a sibling cpu-clock up to date only when the task is switched out, if
+	 * the group is read through another member: without a switch it may still read 0. */
 	clock_nanosleep(CLOCK_MONOTONIC, 0, &(struct timespec){.tv_nsec = 1000}, NULL);
 }
 
