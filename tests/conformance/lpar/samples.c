@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Samples and counts of the hypervisor: RT-48 to RT-53 of the RTAS sheet, C16, C24 and C25 of the
- * power-cpu sheet. The judge of counts and samples is a processor that executes a charge
+ * Samples and counts of the hypervisor: RT-48 to RT-53 and RT-58 of the RTAS sheet, C16, C24 and
+ * C25 of the power-cpu sheet. The judge of counts and samples is a processor that executes a charge
  * instruction by instruction (sheet 7.4), written here without a look at the room's arithmetic.
  */
 #include "bed.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -45,10 +46,10 @@ static void begin(struct world *w)
 	bed_tree(&w->tree);
 }
 
-static void start(struct world *w)
+static void start_paranoid(struct world *w, int paranoid)
 {
 	const struct quipu_system_config config = {
-		.paranoid = -1, .trace = on_trace, .trace_arg = w};
+		.paranoid = paranoid, .trace = on_trace, .trace_arg = w};
 
 	assert_int_equal(fdt_pack(w->tree.fdt), 0);
 	w->machine = quipu_machine_parse(w->tree.fdt, fdt_totalsize(w->tree.fdt), "t", &w->notes);
@@ -65,6 +66,11 @@ static void start(struct world *w)
 	w->ring = aligned_alloc(4096, (PAGES + 1) * 4096);
 	assert_non_null(w->ring);
 	memset(w->ring, 0, (PAGES + 1) * 4096);
+}
+
+static void start(struct world *w)
+{
+	start_paranoid(w, -1);
 }
 
 static void end(struct world *w)
@@ -203,6 +209,55 @@ static void rt49(void **state)
 		quipu_event_close(insns);
 	}
 	end(&w);
+}
+
+/* ---- RT-58: who may count the hypervisor ---- */
+
+static void rt58(void **state)
+{
+	static const struct {
+		int paranoid;
+		uint64_t flags;
+		bool perfmon;
+		int err;
+	} rows[] = {
+		{2, H, false, 0}, /* exclude_hv = 0 asks for nothing */
+		{2, QUIPU_ATTR_EXCLUDE_KERNEL, false, 0},
+		{2, U, false, 0},
+		{2, QUIPU_ATTR_EXCLUDE_USER, false, -EACCES}, /* the kernel does */
+		{2, 0, false, -EACCES},
+		{2, QUIPU_ATTR_EXCLUDE_HV, false, -EACCES},
+		{2, QUIPU_ATTR_EXCLUDE_USER, true, 0},
+		{1, QUIPU_ATTR_EXCLUDE_USER, false, 0},
+		{3, H, false, -EACCES},
+		{3, H, true, 0},
+	};
+	struct world w;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		const struct quipu_caller who = {
+			.pid = 1, .tid = 1, .perfmon = rows[i].perfmon, .ipc_lock = true};
+		struct quipu_attr attr = {.type = PERF_TYPE_RAW,
+					  .config = 2,
+					  .size = sizeof(attr),
+					  .flags = rows[i].flags};
+		struct quipu_event *e = NULL;
+		uint32_t back;
+
+		begin(&w);
+		start_paranoid(&w, rows[i].paranoid);
+		assert_non_null(w.system);
+		assert_int_equal(quipu_event_open(w.core, &who, &attr, sizeof(attr), 100, -1, NULL,
+						  0, &back, &e),
+				 rows[i].err);
+		if (!rows[i].err) {
+			happens(&w, QUIPU_ACTIVITY_PAGE_FAULT, 1);
+			assert_int_equal(count(e), rows[i].flags & QUIPU_ATTR_EXCLUDE_HV ? 0 : 270);
+			quipu_event_close(e);
+		}
+		end(&w);
+	}
 }
 
 /* ---- C24 ---- */
@@ -663,6 +718,7 @@ int main(void)
 		{"RT-48: mode of a sample by SIER, context, machine, marking", rt48, NULL, NULL,
 		 NULL},
 		{"RT-49 C16: user, kernel, hypervisor", rt49, NULL, NULL, NULL},
+		{"RT-58: the hypervisor alone needs no privilege", rt58, NULL, NULL, NULL},
 		{"C24: H_PERFMON once for each CPU", c24, NULL, NULL, NULL},
 		{"C24: H_PERFMON and the VPA byte", h_perfmon, NULL, NULL, NULL},
 		{"RT-50: counts are the charge table's arithmetic", rt50, NULL, NULL, NULL},
