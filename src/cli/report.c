@@ -35,7 +35,7 @@ struct report {
 	size_t nr_keys;
 	int children; /* -1: with chains */
 	int graph;    /* enum graph, -1: with chains */
-	bool inlines, counts, json;
+	bool inlines, counts, json, offsets;
 	double limit;
 };
 
@@ -43,7 +43,8 @@ static const char usage[] =
 	"usage: quipu report [-i FILE] [OPTIONS]\n\n"
 	"Where the samples of a recording fell.\n\n"
 	"  -i, --input FILE       recording to read [perf.data]\n"
-	"  -s, --sort KEYS        columns: comm,dso,symbol,pid,tid,cpu [comm,dso,symbol]\n"
+	"  -s, --sort KEYS        columns: comm,dso,symbol,symoff,pid,tid,cpu [comm,dso,symbol]\n"
+	"      --show-offset      each place in a function by itself, as name+0x40; so does symoff\n"
 	"      --children         count a function's callees with it [with call chains]; "
 	"--no-children: do not\n"
 	"  -g, --call-graph KIND  none, caller (outermost first) or callee (innermost first) "
@@ -72,6 +73,10 @@ static const struct {
 
 static int add_key(struct report *r, const char *name)
 {
+	if (!strcmp(name, "symoff")) {
+		r->offsets = true;
+		name = "symbol";
+	}
 	for (int k = 0; k < PROFILE_KEYS; k++) {
 		if (strcmp(name, keys[k].name) && strcmp(name, keys[k].other))
 			continue;
@@ -81,7 +86,8 @@ static int add_key(struct report *r, const char *name)
 		r->keys[r->nr_keys++] = (enum profile_key)k;
 		return 0;
 	}
-	return cli_error("cannot sort by '%s'; there are comm, dso, symbol, pid, tid, cpu", name);
+	return cli_error("cannot sort by '%s'; there are comm, dso, symbol, symoff, pid, tid, cpu",
+			 name);
 }
 
 static int choose_keys(struct report *r, char *list)
@@ -126,6 +132,7 @@ enum {
 	OPT_INLINE,
 	OPT_NO_INLINE,
 	OPT_LIMIT,
+	OPT_OFFSET,
 	OPT_STDIO,
 	OPT_JSON,
 	OPT_MAP
@@ -143,6 +150,7 @@ static int take_option(struct report *r, int c, const char **path)
 	case OPT_INLINE:
 	case OPT_NO_INLINE: r->inlines = c == OPT_INLINE; return 0;
 	case OPT_LIMIT: return choose_limit(r, optarg);
+	case OPT_OFFSET: r->offsets = true; return 0;
 	case OPT_STDIO: return 0;
 	case OPT_JSON: r->json = true; return 0;
 	case 'm': r->hypervisor.machine = optarg; return 0;
@@ -171,6 +179,7 @@ static int make_sums(struct report *r)
 			.chains = chains && r->graph,
 			.callee = r->graph == GRAPH_CALLEE || (r->graph == -1 && r->children == 0),
 			.inlines = r->inlines,
+			.offsets = r->offsets,
 		};
 
 		for (size_t k = 0; k < r->nr_keys; k++)
@@ -213,15 +222,27 @@ static void function_text(const struct profile_frame *f, char *buf, size_t len)
 		snprintf(buf, len, "0x%016" PRIx64, f->addr);
 }
 
-static void key_text(const struct profile_entry *e, enum profile_key key, char *buf, size_t len)
+/* The symbol of an entry; @offsets: and the place in it. */
+static void symbol_text(const struct profile_entry *e, bool offsets, char *buf, size_t len)
 {
-	char name[480];
+	size_t n;
+
+	function_text(&e->frame, buf, len);
+	n = strlen(buf);
+	if (offsets && e->frame.symbol && !e->frame.symbol->inlined)
+		snprintf(buf + n, len - n, "+0x%" PRIx64, e->frame.offset);
+}
+
+static void key_text(const struct report *r, const struct profile_entry *e, enum profile_key key,
+		     char *buf, size_t len)
+{
+	char name[560];
 
 	switch (key) {
 	case PROFILE_KEY_COMM: snprintf(buf, len, "%s", e->comm); return;
 	case PROFILE_KEY_OBJECT: snprintf(buf, len, "%s", object_name(&e->frame)); return;
 	case PROFILE_KEY_SYMBOL:
-		function_text(&e->frame, name, sizeof(name));
+		symbol_text(e, r->offsets, name, sizeof(name));
 		snprintf(buf, len, "[%c] %s", e->frame.level, name);
 		return;
 	case PROFILE_KEY_CPU:
@@ -394,7 +415,7 @@ static void measure(const struct report *r, const struct profile_entry *const *v
 		for (size_t i = 0; i < n; i++) {
 			int len;
 
-			key_text(v[i], r->keys[k], text, sizeof(text));
+			key_text(r, v[i], r->keys[k], text, sizeof(text));
 			len = (int)strlen(text);
 			if (len > l->width[k])
 				l->width[k] = len;
@@ -443,7 +464,7 @@ static void print_entry(const struct report *r, const struct layout *l,
 		bool last = k + 1 == r->nr_keys;
 		bool number = r->keys[k] >= PROFILE_KEY_PID;
 
-		key_text(e, r->keys[k], text, sizeof(text));
+		key_text(r, e, r->keys[k], text, sizeof(text));
 		printf(number ? "  %*s" : "  %-*s", last && !number ? 0 : l->width[k], text);
 	}
 	putchar('\n');
@@ -587,7 +608,8 @@ static json_t *json_text(const char *s)
 	return j;
 }
 
-static void set_key(json_t *o, const struct profile_entry *e, enum profile_key key)
+static void set_key(const struct report *r, json_t *o, const struct profile_entry *e,
+		    enum profile_key key)
 {
 	char text[480];
 
@@ -600,6 +622,12 @@ static void set_key(json_t *o, const struct profile_entry *e, enum profile_key k
 	case PROFILE_KEY_SYMBOL:
 		function_text(&e->frame, text, sizeof(text));
 		json_object_set_new(o, "symbol", json_text(text));
+		if (r->offsets && e->frame.symbol)
+			json_object_set_new(o, "off", json_integer((json_int_t)e->frame.offset));
+		if (e->frame.level == 'H') {
+			json_object_set_new(o, "mode", json_string("hypervisor"));
+			json_object_set_new(o, "resolved", json_boolean(e->frame.symbol));
+		}
 		break;
 	case PROFILE_KEY_PID: json_object_set_new(o, "pid", json_integer(e->pid)); break;
 	case PROFILE_KEY_TID: json_object_set_new(o, "tid", json_integer(e->tid)); break;
@@ -647,7 +675,7 @@ static json_t *json_entry(const struct report *r, const struct profile_entry *e,
 		json_object_set_new(o, "children", json_integer((json_int_t)e->total));
 	json_object_set_new(o, "samples", json_integer((json_int_t)e->samples));
 	for (size_t k = 0; k < r->nr_keys; k++)
-		set_key(o, e, r->keys[k]);
+		set_key(r, o, e, r->keys[k]);
 	if (r->graph && e->chains)
 		json_object_set_new(o, "chains", json_nodes(e->chains));
 	return o;
@@ -725,6 +753,7 @@ int cmd_report(int argc, char **argv)
 		{"inline", no_argument, NULL, OPT_INLINE},
 		{"no-inline", no_argument, NULL, OPT_NO_INLINE},
 		{"percent-limit", required_argument, NULL, OPT_LIMIT},
+		{"show-offset", no_argument, NULL, OPT_OFFSET},
 		{"stdio", no_argument, NULL, OPT_STDIO},
 		{"json", no_argument, NULL, OPT_JSON},
 		{"machine", required_argument, NULL, 'm'},

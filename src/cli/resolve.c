@@ -30,12 +30,22 @@ struct list {
 	size_t text_len, text_room;
 };
 
+/* Of --inject. */
+struct injection {
+	uint32_t nth;
+	int32_t status;
+};
+#define INJECTIONS 8u
+
 struct resolve {
 	struct hv_options o;
 	struct hv hv;
 	const char *from, *input, *emit;
 	enum format format;
-	bool filter, step, stats, tracing;
+	bool filter, step, stats, tracing, aliases;
+	struct injection inject[INJECTIONS];
+	unsigned ninject;
+	struct quipu_hvmap *map; /* for aliases */
 	FILE *trace;
 	struct list list;
 	struct quipu_hvsym_result *results;
@@ -65,6 +75,9 @@ static const char usage[] =
 	"      --no-probe       do not ask twice to tell a first instruction from no address\n"
 	"      --no-lock        do not take turns with other processes of this partition\n"
 	"      --wait           delays of a modelled machine take their time\n"
+	"      --aliases        the function's other names too, of a --map file or -m machine\n"
+	"      --inject N=STATUS  each N-th call ends in STATUS: -1, -2, -3, -5, -9002, 9900 to 9905 (may be\n"
+	"                       given again; where two meet, the first wins)\n"
 	"      --step           make one call for each line 'SEQUENCE ADDR' of standard input, and show\n"
 	"                       its status and next sequence number\n\n"
 	"Exit status: 0 all have names, 1 some have not, 2 usage, 3 no such call or no authority,\n"
@@ -259,11 +272,42 @@ static void print_error(const struct quipu_hvsym_result *r)
 		       quipu_hvsym_strerror(r->error));
 }
 
+/* The next of the other names of the function at @start: they are sorted by address. *at: where to
+ * go on, 0 at first. */
+static const char *next_alias(const struct quipu_hvmap *map, uint64_t start, size_t *at)
+{
+	size_t low = 0, high = quipu_hvmap_aliases(map);
+	struct quipu_hvmap_hit hit;
+
+	while (!*at && low < high) {
+		size_t mid = low + (high - low) / 2;
+
+		quipu_hvmap_alias(map, mid, &hit);
+		if (hit.start < start)
+			low = mid + 1;
+		else
+			high = mid;
+	}
+	if (!*at)
+		*at = low;
+	if (*at == quipu_hvmap_aliases(map))
+		return NULL;
+	quipu_hvmap_alias(map, (*at)++, &hit);
+	return hit.start == start ? hit.name : NULL;
+}
+
+static bool is_named(const struct quipu_hvsym_result *x)
+{
+	return !x->error && x->state == QUIPU_HVSYM_OK;
+}
+
 static void print_text(const struct resolve *r, size_t i)
 {
+	const char *name;
+	size_t at = 0;
 	const struct quipu_hvsym_result *x = &r->results[i];
 
-	if (!x->error && x->state == QUIPU_HVSYM_OK) {
+	if (is_named(x)) {
 		print_named(x, "/?");
 	} else if (!x->error && x->state == QUIPU_HVSYM_UNKNOWN) {
 		print_named(x, "/? (first instruction, or no address)");
@@ -274,6 +318,8 @@ static void print_text(const struct resolve *r, size_t i)
 		else
 			printf("<invalid: %s>", x->name);
 	}
+	while (r->map && is_named(x) && (name = next_alias(r->map, x->start, &at)))
+		printf(" = %s", name);
 	if (r->list.count)
 		printf("  %" PRIu64 " samples", r->list.count[i]);
 	if (r->list.rest[i])
@@ -307,6 +353,20 @@ static const char *state_of(const struct quipu_hvsym_result *x)
 	return x->error ? "error" : states[x->state];
 }
 
+static void print_json_aliases(const struct quipu_hvmap *map, uint64_t start)
+{
+	const char *between = "", *name;
+	size_t at = 0;
+
+	printf(", \"aliases\": [");
+	while ((name = next_alias(map, start, &at))) {
+		fputs(between, stdout);
+		print_string(name);
+		between = ", ";
+	}
+	putchar_unlocked(']');
+}
+
 static void print_json(const struct resolve *r, size_t i)
 {
 	const struct quipu_hvsym_result *x = &r->results[i];
@@ -325,6 +385,8 @@ static void print_json(const struct resolve *r, size_t i)
 		       x->start);
 	if (r->list.count)
 		printf(", \"samples\": %" PRIu64, r->list.count[i]);
+	if (r->map && is_named(x))
+		print_json_aliases(r->map, x->start);
 	printf(", \"calls\": %" PRIu32 "}", x->calls);
 }
 
@@ -603,6 +665,8 @@ enum {
 	OPT_NO_PROBE,
 	OPT_NO_LOCK,
 	OPT_WAIT,
+	OPT_ALIASES,
+	OPT_INJECT,
 	OPT_STEP
 };
 
@@ -626,6 +690,8 @@ static const struct option longs[] = {
 	{"no-probe", no_argument, NULL, OPT_NO_PROBE},
 	{"no-lock", no_argument, NULL, OPT_NO_LOCK},
 	{"wait", no_argument, NULL, OPT_WAIT},
+	{"aliases", no_argument, NULL, OPT_ALIASES},
+	{"inject", required_argument, NULL, OPT_INJECT},
 	{"step", no_argument, NULL, OPT_STEP},
 	{"help", no_argument, NULL, 'h'},
 	{0},
@@ -642,6 +708,28 @@ static int number(const char *option, const char *text, uint32_t low, uint32_t h
 	if (!isdigit((unsigned char)*text) || *end || errno || v < low || v > high)
 		return cli_error("%s '%s' is not a number from %u to %u", option, text, low, high);
 	*value = (uint32_t)v;
+	return 0;
+}
+
+static int take_injection(struct resolve *r, const char *text)
+{
+	struct injection *j = &r->inject[r->ninject];
+	char *end;
+	unsigned long nth;
+	long status;
+
+	if (r->ninject == INJECTIONS)
+		return cli_error("--inject: %u of them are the most", INJECTIONS);
+	errno = 0;
+	nth = strtoul(text, &end, 10);
+	if (!isdigit((unsigned char)*text) || *end != '=' || !nth || nth > 1000000000)
+		return cli_error("--inject '%s' is not of the form N=STATUS, as 3=-2", text);
+	text = end + 1;
+	status = strtol(text, &end, 10);
+	if (end == text || *end || errno || status < INT32_MIN || status > INT32_MAX)
+		return cli_error("--inject: '%s' is no status, as -2 or 9901 is", text);
+	*j = (struct injection){(uint32_t)nth, (int32_t)status};
+	r->ninject++;
 	return 0;
 }
 
@@ -688,6 +776,8 @@ static int take_option(struct resolve *r, int c)
 	case OPT_NO_PROBE: *flags |= QUIPU_HVSYM_NO_PROBE; return 0;
 	case OPT_NO_LOCK: r->o.no_lock = true; return 0;
 	case OPT_WAIT: r->o.wait = true; return 0;
+	case OPT_ALIASES: r->aliases = true; return 0;
+	case OPT_INJECT: return take_injection(r, optarg);
 	case OPT_STEP: r->step = true; return 0;
 	default: fputs(usage, stderr); return 2;
 	}
@@ -711,6 +801,26 @@ static int check(const struct resolve *r, bool arguments)
 	return 0;
 }
 
+/* What only a firmware of this process can do. */
+static int prepare(struct resolve *r)
+{
+	struct quipu_partition *p;
+
+	if ((r->aliases || r->ninject) && !r->hv.lpar)
+		return cli_error("%s is for a firmware of our own: name it with -m or --map; the "
+				 "machine around answers by calls alone",
+				 r->aliases ? "--aliases" : "--inject");
+	if (r->aliases)
+		r->map = quipu_lpar_map(r->hv.lpar);
+	p = r->ninject ? quipu_lpar_partition(r->hv.lpar, r->o.partition) : NULL;
+	for (unsigned i = 0; i < r->ninject; i++)
+		if (quipu_lpar_inject(p, r->inject[i].nth, r->inject[i].status, true))
+			return cli_error("--inject: %d is none of the statuses -1, -2, -3, -5, "
+					 "-9002, 9900 to 9905",
+					 r->inject[i].status);
+	return 0;
+}
+
 static int run(struct resolve *r, char **argv)
 {
 	int rc = check(r, *argv != NULL);
@@ -721,6 +831,8 @@ static int run(struct resolve *r, char **argv)
 				: from_arguments(r, argv);
 	if (!rc)
 		rc = hv_open(&r->hv, &r->o);
+	if (!rc)
+		rc = prepare(r);
 	if (rc)
 		return rc;
 	rc = r->filter ? filter(r) : r->step ? step(r) : name_all(r);
@@ -744,6 +856,7 @@ int cmd_resolve(int argc, char **argv)
 	}
 	if (!rc)
 		rc = run(&r, argv + optind);
+	quipu_hvmap_put(r.map);
 	hv_close(&r.hv);
 	if (r.trace && r.trace != stderr)
 		fclose(r.trace);

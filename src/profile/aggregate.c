@@ -201,6 +201,8 @@ static void make_key(const struct profile_aggregate *a, const char *comm,
 		key->frame.symbol = f->symbol;
 		key->frame.level = f->level;
 		key->frame.addr = f->symbol ? 0 : f->addr;
+		if (a->opt.offsets && f->symbol && !f->symbol->inlined)
+			key->frame.offset = f->addr - f->symbol->start;
 	}
 	if (keyed(a, PROFILE_KEY_PID))
 		key->pid = r->pid;
@@ -217,14 +219,16 @@ static uint64_t hash_key(const struct profile_entry *k)
 	h = mix(h, (uintptr_t)k->frame.object);
 	h = mix(h, (uintptr_t)k->frame.symbol);
 	h = mix(h, k->frame.addr);
+	h = mix(h, k->frame.offset);
 	h = mix(h, (uint64_t)k->pid << 32 | k->tid);
 	return mix(h, k->cpu);
 }
 
 static bool same_key(const struct profile_entry *a, const struct profile_entry *b)
 {
-	return a->comm == b->comm && same_function(&a->frame, &b->frame) && a->pid == b->pid &&
-	       a->tid == b->tid && a->cpu == b->cpu;
+	return a->comm == b->comm && same_function(&a->frame, &b->frame) &&
+	       a->frame.offset == b->frame.offset && a->pid == b->pid && a->tid == b->tid &&
+	       a->cpu == b->cpu;
 }
 
 static int grow_table(struct profile_aggregate *a)
@@ -473,6 +477,8 @@ static int by_weight(const void *x, const void *y)
 	r = by_text(a->comm, b->comm);
 	if (!r)
 		r = by_frame(&a->frame, &b->frame);
+	if (!r)
+		r = (a->frame.offset > b->frame.offset) - (a->frame.offset < b->frame.offset);
 	if (!r)
 		r = (a->pid > b->pid) - (a->pid < b->pid);
 	if (!r)

@@ -24,9 +24,9 @@ enum profile_key {
 struct profile_frame {
 	const struct profile_object *object;
 	const struct profile_symbol *symbol;
-	uint64_t ip;   /* of the sample or call site */
-	uint64_t addr; /* the object's own address of it */
-	uint64_t offset;
+	uint64_t ip;	 /* of the sample or call site */
+	uint64_t addr;	 /* the object's own address of it */
+	uint64_t offset; /* of a sample: in its object; of an entry by offsets: in the function */
 	char level;
 };
 
@@ -56,6 +56,7 @@ struct profile_options {
 	bool chains;   /* keep trees of chains */
 	bool callee;   /* innermost frame first in the trees; else outermost first */
 	bool inlines;  /* inlined functions are functions */
+	bool offsets;  /* each place in a function is an entry of its own */
 };
 
 struct profile_aggregate;

@@ -7,13 +7,11 @@ import re
 
 from harness import GUESTS, QUIPU, Skip, equal, holds, main, test
 
-TRUE = os.path.join(GUESTS, "true.ppc64le")
-
-
-def guest():
-    if not os.path.exists(TRUE):
+def guest(name="true"):
+    path = os.path.join(GUESTS, name + ".ppc64le")
+    if not os.path.exists(path):
         raise Skip("no cross compiler for ppc64le")
-    return TRUE
+    return path
 
 
 def recording(work, *options):
@@ -32,6 +30,33 @@ def _(work):
           first[:400])
     recording(work, "-g", "-c", "97")
     equal(work.quipu("script", "-F", "time,ip,sym,symoff,dso", "--ns", status=0).out, first, "the second recording")
+
+
+@test("record -g and report, nothing else said: functions and hypervisor methods have names, in chains too")
+def _(work):
+    work.quipu("record", "-m", "lpar", "-g", guest("pages"), status=0)
+    text = work.quipu("report", status=0).out
+    for line in (r"\[hypervisor\] +\[H\] qhv_h_enter\n", r"\[hypervisor\] +\[H\] qhv_h_bulk_remove\n",
+                 r"pages\.ppc64le +\[\.\] scramble\n", r"\|--[0-9.]+%--touch\n", r"--[0-9.]+%--qhv_h_enter\n"):
+        holds(re.search(line, text), f"{line} in {text}")
+    holds("[H] 0x" not in text and "[unknown]" not in text, text)
+
+
+@test("report --show-offset, and its column symoff: each place by itself; they add up to the function")
+def _(work):
+    recording(work, "-c", "97")
+    whole, apart, column = ([e for e in json.loads(work.quipu("report", "--json", *options, status=0).out)["events"][0]["entries"]
+                             if e.get("mode") == "hypervisor"]
+                            for options in (("-s", "symbol"), ("-s", "symbol", "--show-offset"), ("-s", "symoff")))
+    equal(column, apart, "column symoff")
+    holds(all(e["resolved"] and "off" not in e for e in whole) and all(e["off"] % 4 == 0 for e in apart), (whole, apart))
+    holds(len(apart) > len(whole) > 1, (whole, apart))
+    for e in whole:
+        equal(sum(x["samples"] for x in apart if x["symbol"] == e["symbol"]), e["samples"], e["symbol"])
+    places = re.findall(r"a0[0-9a-f]{4} (qhv_\w+\+0x[0-9a-f]+)", work.quipu("script", "-F", "ip,sym,symoff", status=0).out)
+    text = work.quipu("report", "--show-offset", "-n", status=0).out
+    equal({n: int(k) for k, n in re.findall(r"([0-9]+) .*\[H\] (qhv_\S+)", text)}, {n: places.count(n) for n in places},
+          "the lines of text")
 
 
 @test("counts of hypervisor mode are the sum of the charges, in every column")
@@ -130,6 +155,42 @@ def _(work):
     with open(work.path("bad"), "w", encoding="ascii") as f:
         f.write("1000 T a\nnonsense\n")
     holds("bad: line 2: " in work.quipu("resolve", "--map", "bad", "1", status=2).err, "the line")
+
+
+@test("resolve --aliases: the other names of a function, where the map is ours")
+def _(work):
+    with open(work.path("nm.map"), "w", encoding="ascii") as f:
+        f.write("1000 T b\n1000 t a\n1000 W c\n1100 T d\n1200 T e\n1200 T ee\n")
+    equal(work.quipu("resolve", "--map", "nm.map", "--aliases", "1004", "1104", "1204", "9999", status=1).out,
+          "0000000000001004  b+0x4/? = c = a\n0000000000001104  d+0x4/?\n0000000000001204  e+0x4/? = ee\n"
+          "0000000000009999  <invalid: INVALID ADDRESS>\n", "names")
+    rows = json.loads(work.quipu("resolve", "--map", "nm.map", "--aliases", "--json", "1004", "1104", status=0).out)
+    equal([r["aliases"] for r in rows], [["c", "a"], []], "names in JSON")
+    equal(work.quipu("resolve", "--aliases", "-m", "lpar", "a01f40", status=0).out, "0000000000a01f40  qhv_h_enter+0x40/?\n", "-m")
+    for option in (["--aliases"], ["--inject", "3=-2"]):
+        done = work.quipu("exec", "-m", "lpar", "--", QUIPU, "resolve", *option, "a01f40", status=2)
+        holds("-m or --map" in done.err, done.err)
+
+
+@test("resolve with every third call busy or delayed: the same names, and time is the model's")
+def _(work):
+    with open(work.path("nm.map"), "w", encoding="ascii") as f:
+        f.writelines(f"{0xc000000000000000 + 64 * i:x} T function_{i}\n" for i in range(20001))
+    with open(work.path("list"), "w", encoding="ascii") as f:
+        f.writelines(f"{0xc000000000000004 + 64 * (i * 7919 % 20000):x}\n" for i in range(20000))
+    want = "".join(f"{0xc000000000000004 + 64 * n:016x}  function_{n}+0x4/?\n" for n in (i * 7919 % 20000 for i in range(20000)))
+    base = ("resolve", "--map", "nm.map", "--from", "list", "--stats")
+    equal(work.quipu(*base, status=0).out == want, True, "names")
+    done = work.quipu(*base, "--inject", "6=9902", "--inject", "3=-2", status=0)
+    equal(done.out == want, True, "names with delays")
+    calls, waited = map(int, re.search(r"(\d+) RTAS calls, .* (\d+) ms waited \(model time\)", done.err).groups())
+    equal(calls - calls // 3, 20000, "two calls of three are answers")
+    equal(waited, 100 * (calls // 6), "each second delay is of 100 ms")
+    for wrong in ("3", "=-2", "0=-2", "3=", "3=-4", "3=9906", "3=x", "-1=-2"):
+        done = work.quipu("resolve", "--inject", wrong, "a01f40", status=2)
+        holds(done.err.startswith("quipu: --inject"), done.err)
+    equal(work.quipu("resolve", "--inject", "1=-1", "a01f40", status=1).out,
+          "0000000000a01f40  <error: hardware error (-1)>\n", "a hardware error")
 
 
 R1_6 = """
