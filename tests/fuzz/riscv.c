@@ -103,8 +103,8 @@ static void step_call(struct fuzz *f, unsigned hart)
 
 static void step_csr(struct fuzz *f, unsigned hart, enum quipu_riscv_mode mode)
 {
-	static const unsigned bases[] = {0x100, 0x140, 0x300, 0x320, 0x340,
-					 0x600, 0xB00, 0xC00, 0xDA0};
+	static const unsigned bases[] = {0x100, 0x140, 0x200, 0x240, 0x300, 0x320,
+					 0x340, 0x600, 0x640, 0xB00, 0xC00, 0xDA0};
 	unsigned pick = (unsigned)take(&f->in, 2), csr = pick & 0xfff;
 	uint64_t value = 0;
 
@@ -163,12 +163,14 @@ static void on_deadline(void *arg, const struct quipu_interrupt *irq)
 
 static void put_hart(void *fdt, unsigned i, unsigned traits, unsigned width, uint32_t mask)
 {
-	char name[16], isa[96];
+	char name[16], isa[128];
 
 	snprintf(name, sizeof(name), "cpu@%u", i);
 	snprintf(isa, sizeof(isa), "rv64imafdc%s%s%s%s_zicsr", traits & 1 ? "h" : "",
 		 traits & 2 ? "_sscofpmf" : "", traits & 4 ? "_smcntrpmf" : "",
-		 traits & 8 ? "_smcdeleg_ssccfg" : "");
+		 traits & 8 ? "_smcdeleg_ssccfg_smaia_shlcofideleg" : "");
+	if ((traits & 10) == 10)
+		strcat(isa, "_smstateen");
 	fdt_begin_node(fdt, name);
 	fdt_property_string(fdt, "device_type", "cpu");
 	fdt_property_string(fdt, "compatible", "riscv");

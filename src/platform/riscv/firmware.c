@@ -72,6 +72,8 @@ void firmware_boot(struct quipu_riscv *rv, unsigned hart)
 	for (uint32_t m = h->implemented & HART_PROGRAMMABLE; m; m &= m - 1)
 		hart_set(h, QUIPU_CSR_MHPMEVENT3 + bits_low(m) - 3,
 			 h->extensions & EXT_SSCOFPMF ? QUIPU_RISCV_OF | QUIPU_RISCV_MINH : 0);
+	if (h->extensions & EXT_SMSTATEEN)
+		hart_set(h, CSR_MSTATEEN0, UINT64_MAX);
 	for (unsigned i = 0; i < FW_MAX; i++)
 		f->counter[i] = (struct fw_counter){.event = FW_UNBOUND};
 	f->counter[0].event = EVENT_CYCLES;

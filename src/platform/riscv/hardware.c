@@ -13,20 +13,13 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "platform/riscv/csr.h"
 #include "platform/riscv/events.h"
 #include "platform/riscv/hart.h"
 
-#define CAUSE_ILLEGAL QUIPU_RISCV_ILLEGAL_INSTRUCTION
-#define CAUSE_VIRTUAL QUIPU_RISCV_VIRTUAL_INSTRUCTION
-#define LCOFI_BIT     bits_one(QUIPU_RISCV_LCOFI)
-#define MENVCFG_CDE   bits_one(60)
-#define SELECT_FIRST  0x40u /* siselect range of counter delegation */
-#define SELECT_LAST   0x5Fu
-
-static bool has(const struct hart *h, unsigned extension)
-{
-	return (h->extensions & extension) == extension;
-}
+#define MENVCFG_CDE  bits_one(60)
+#define SELECT_FIRST 0x40u /* siselect range of counter delegation */
+#define SELECT_LAST  0x5Fu
 
 static unsigned counter_width(const struct hart *h, unsigned i)
 {
@@ -334,11 +327,6 @@ static uint64_t read_overflow(struct hart *h)
 	return of;
 }
 
-static bool is_virtual(enum quipu_riscv_mode mode)
-{
-	return mode == QUIPU_RISCV_VS || mode == QUIPU_RISCV_VU;
-}
-
 /* May @mode read the user-level shadow of counter @i? (sheet 1.2) */
 static int shadow_gate(const struct hart *h, enum quipu_riscv_mode mode, unsigned i)
 {
@@ -356,17 +344,6 @@ static int shadow_gate(const struct hart *h, enum quipu_riscv_mode mode, unsigne
 		return CAUSE_ILLEGAL;
 	return 0;
 }
-
-/*
- * An access: register number @n within its row, by @mode; read when @write is false. 0 or a cause.
- */
-struct access {
-	enum quipu_riscv_mode mode;
-	unsigned n;
-	bool write;
-	uint64_t value;
-};
-typedef int csr_fn(struct hart *, struct access *);
 
 static int csr_shadow(struct hart *h, struct access *a)
 {
@@ -487,80 +464,11 @@ static int csr_hcounteren(struct hart *h, struct access *a)
 	return csr_counteren(&h->hcounteren, h->implemented | bits_one(1), a);
 }
 
-/* The interrupt bits that the hart has: software 1, 3; timer 5, 7; external 9, 11; LCOFI 13. */
-static uint64_t interrupt_bits(const struct hart *h, uint64_t bits)
-{
-	return has(h, EXT_SSCOFPMF) ? bits | LCOFI_BIT : bits;
-}
-
-/* A field seen through a mask: bits outside keep their value and read 0. */
-static int csr_masked(uint64_t *reg, uint64_t visible, uint64_t writable, struct access *a)
-{
-	if (a->write)
-		*reg = (*reg & ~writable) | (a->value & writable);
-	else
-		a->value = *reg & visible;
-	return 0;
-}
-
-static int csr_mip(struct hart *h, struct access *a)
-{
-	return csr_masked(&h->mip, UINT64_MAX, interrupt_bits(h, 0x222), a);
-}
-
-static int csr_mie(struct hart *h, struct access *a)
-{
-	uint64_t bits = interrupt_bits(h, 0xAAA);
-
-	return csr_masked(&h->mie, bits, bits, a);
-}
-
-static int csr_mideleg(struct hart *h, struct access *a)
-{
-	uint64_t bits = interrupt_bits(h, 0x222);
-
-	return csr_masked(&h->mideleg, bits, bits, a);
-}
-
-static int csr_sip(struct hart *h, struct access *a)
-{
-	return csr_masked(&h->mip, h->mideleg, h->mideleg & (LCOFI_BIT | bits_one(1)), a);
-}
-
-static int csr_sie(struct hart *h, struct access *a)
-{
-	return csr_masked(&h->mie, h->mideleg, h->mideleg, a);
-}
-
 static int csr_menvcfg(struct hart *h, struct access *a)
 {
 	uint64_t bits = has(h, EXT_SMCDELEG) ? MENVCFG_CDE : 0;
 
 	return csr_masked(&h->menvcfg, bits, bits, a);
-}
-
-static int csr_sstatus(struct hart *h, struct access *a)
-{
-	uint64_t bits = QUIPU_RISCV_SSTATUS_SIE | QUIPU_RISCV_SSTATUS_SPP;
-
-	return csr_masked(&h->sstatus, bits, bits, a);
-}
-
-static int csr_sepc(struct hart *h, struct access *a)
-{
-	return csr_masked(&h->sepc, UINT64_MAX, ~UINT64_C(1), a);
-}
-
-static int csr_scause(struct hart *h, struct access *a)
-{
-	return csr_masked(&h->scause, UINT64_MAX, UINT64_MAX, a);
-}
-
-static int csr_siselect(struct hart *h, struct access *a)
-{
-	if (is_virtual(a->mode))
-		return CAUSE_VIRTUAL;
-	return csr_masked(&h->siselect, UINT64_MAX, bits_mask(12), a);
 }
 
 /*
@@ -569,11 +477,13 @@ static int csr_siselect(struct hart *h, struct access *a)
  */
 static int csr_sireg(struct hart *h, struct access *a)
 {
-	unsigned i = (unsigned)(h->siselect - SELECT_FIRST), column = a->n;
+	uint64_t select = is_virtual(a->mode) ? h->vsiselect : h->siselect;
+	unsigned i = (unsigned)(select - SELECT_FIRST), column = a->n;
+	int cause = indirect_gate(h, a->mode);
 
-	if (a->mode == QUIPU_RISCV_VU)
-		return CAUSE_VIRTUAL;
-	if (h->siselect < SELECT_FIRST || h->siselect > SELECT_LAST)
+	if (cause)
+		return cause;
+	if (select < SELECT_FIRST || select > SELECT_LAST)
 		return CAUSE_ILLEGAL;
 	if (!(h->menvcfg & MENVCFG_CDE))
 		return CAUSE_ILLEGAL;
@@ -596,14 +506,6 @@ static int csr_sireg(struct hart *h, struct access *a)
 	return 0;
 }
 
-static int csr_zero(struct hart *h, struct access *a)
-{
-	(void)h;
-	if (!a->write)
-		a->value = 0;
-	return 0;
-}
-
 /*
  * The registers. Bits 9:8 of a number are the lowest privilege, bits 11:10 = 3 mark it read-only;
  * both are applied before the row's function, so a row states only what is its own. @base: index of
@@ -612,8 +514,8 @@ static int csr_zero(struct hart *h, struct access *a)
 struct csr {
 	uint16_t first, last;
 	uint8_t base;
-	uint8_t width; /* bits that can be other than 0 */
-	uint8_t needs; /* enum hart_extension */
+	uint8_t width;	/* bits that can be other than 0 */
+	uint16_t needs; /* enum hart_extension */
 	const char *name;
 	csr_fn *access;
 };
@@ -630,20 +532,31 @@ static const struct csr csrs[] = {
 	{0x150, 0x150, 0, 12, EXT_SMCDELEG, "siselect", csr_siselect},
 	{0x151, 0x153, 0, 64, EXT_SMCDELEG, "sireg", csr_sireg}, /* sireg, sireg2, sireg3 */
 	{0x155, 0x157, 3, 64, EXT_SMCDELEG, "sireg", csr_sireg}, /* sireg4, sireg5, sireg6 */
-	{0x204, 0x204, 0, 64, EXT_H, "vsie", csr_zero},		 /* without Shlcofideleg */
-	{0x244, 0x244, 0, 64, EXT_H, "vsip", csr_zero},
+	{0x200, 0x200, 0, 64, EXT_H, "vsstatus", csr_vsstatus},
+	{0x204, 0x204, 0, 64, EXT_H, "vsie", csr_vsie}, /* VS, as sie */
+	{0x241, 0x241, 0, 64, EXT_H, "vsepc", csr_vsepc},
+	{0x242, 0x242, 0, 64, EXT_H, "vscause", csr_vscause},
+	{0x244, 0x244, 0, 64, EXT_H, "vsip", csr_vsip}, /* VS, as sip */
+	{0x250, 0x250, 0, 12, EXT_H | EXT_SMCDELEG, "vsiselect", csr_vsiselect},
+	{0x251, 0x253, 0, 64, EXT_H | EXT_SMCDELEG, "vsireg", csr_vsireg},
+	{0x255, 0x257, 3, 64, EXT_H | EXT_SMCDELEG, "vsireg", csr_vsireg},
 	{0x303, 0x303, 0, 64, 0, "mideleg", csr_mideleg}, /* M, interrupt logic */
 	{0x304, 0x304, 0, 64, 0, "mie", csr_mie},
-	{0x306, 0x306, 0, 32, 0, "mcounteren", csr_mcounteren},		  /* M; gates S, U */
-	{0x30A, 0x30A, 0, 64, 0, "menvcfg", csr_menvcfg},		  /* M: CDE */
+	{0x306, 0x306, 0, 32, 0, "mcounteren", csr_mcounteren}, /* M; gates S, U */
+	{0x308, 0x308, 0, 64, EXT_SMAIA, "mvien", csr_mvien},	/* interrupt logic */
+	{0x309, 0x309, 0, 64, EXT_SMAIA, "mvip", csr_mvip},	/* interrupt logic, S as sip */
+	{0x30A, 0x30A, 0, 64, 0, "menvcfg", csr_menvcfg},	/* M: CDE */
+	{0x30C, 0x30C, 0, 64, EXT_SMSTATEEN, "mstateen0", csr_mstateen},  /* gates sireg */
 	{0x320, 0x320, 0, 32, EXT_INHIBIT, "mcountinhibit", csr_inhibit}, /* M, counters */
 	{0x321, 0x321, 0, 64, EXT_SMCNTRPMF, "mcyclecfg", csr_cycle_config},
 	{0x322, 0x322, 0, 64, EXT_SMCNTRPMF, "minstretcfg", csr_instret_config},
 	{0x323, 0x33F, 3, 64, 0, "mhpmevent", csr_event}, /* M, counters */
 	{0x344, 0x344, 0, 64, 0, "mip", csr_mip},
-	{0x603, 0x603, 0, 64, EXT_H, "hideleg", csr_zero},
+	{0x603, 0x603, 0, 64, EXT_H, "hideleg", csr_hideleg},
 	{0x606, 0x606, 0, 32, EXT_H, "hcounteren", csr_hcounteren}, /* HS; gates VS, VU */
-	{0x645, 0x645, 0, 64, EXT_H, "hvip", csr_zero},
+	{0x608, 0x608, 0, 64, EXT_H | EXT_SSAIA, "hvien", csr_hvien},
+	{0x60C, 0x60C, 0, 64, EXT_H | EXT_SMSTATEEN, "hstateen0", csr_hstateen}, /* VS's sireg */
+	{0x645, 0x645, 0, 64, EXT_H, "hvip", csr_hvip},
 	{0xB00, 0xB00, 0, 64, 0, "mcycle", csr_counter},      /* M */
 	{0xB02, 0xB02, 2, 64, 0, "minstret", csr_counter},    /* M */
 	{0xB03, 0xB1F, 3, 64, 0, "mhpmcounter", csr_counter}, /* M; the hart's own width */

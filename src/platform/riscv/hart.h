@@ -15,6 +15,7 @@
 #define HART_AUX_SLOT	  32u /* deadline slots 32..47: the further signals of a counter */
 #define HART_AUX_MAX	  (QUIPU_SLOTS_HARDWARE - HART_AUX_SLOT)
 #define HART_PROGRAMMABLE UINT32_C(0xFFFFFFF8)
+#define CSR_MSTATEEN0	  0x30Cu
 
 enum hart_extension {
 	EXT_H = 1u << 0,
@@ -22,6 +23,10 @@ enum hart_extension {
 	EXT_SMCNTRPMF = 1u << 2,
 	EXT_SMCDELEG = 1u << 3, /* with Ssccfg */
 	EXT_INHIBIT = 1u << 4,	/* privileged 1.11 and later: mcountinhibit */
+	EXT_SMAIA = 1u << 5,	/* mvien, mvip */
+	EXT_SSAIA = 1u << 6,	/* hvien, on a hart with H; comes with Smaia */
+	EXT_SHLCOFIDELEG = 1u << 7,
+	EXT_SMSTATEEN = 1u << 8,
 };
 
 /* What a selector counts: the sum of these signals. n = 0: nothing. */
@@ -51,6 +56,12 @@ struct hart {
 	uint64_t inhibit, mcounteren, scounteren, hcounteren;
 	uint64_t mip, mie, mideleg, menvcfg, siselect;
 	uint64_t sstatus, scause, sepc;
+	/* a guest's own: VS reaches them by the numbers of S */
+	uint64_t vsstatus, vscause, vsepc, vsiselect;
+	/* bit 13 alone: LCOFI that software injects, and who gets it */
+	uint64_t mvip, mvien, hvip, hvien, hideleg;
+	uint64_t svie, gvie; /* sie and vsie of an injected interrupt, which has no bit in mie */
+	uint64_t mstateen0, hstateen0;
 	enum quipu_riscv_mode mode;
 	/* derived: what runs now */
 	struct riscv_count count[HART_COUNTERS];

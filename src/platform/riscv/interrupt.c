@@ -16,12 +16,15 @@ static struct hart *hart_at(struct quipu_riscv *rv, unsigned hart)
 }
 
 /*
- * The S-mode interrupt that would be taken now; those that belong to M are the firmware's business.
+ * The S-mode interrupt that would be taken now; those that belong to M are the firmware's business,
+ * those that hideleg gives to a guest would wait for a supervisor in VS.
  */
 static int pending_cause(const struct hart *h)
 {
 	static const uint8_t priority[] = {11, 3, 7, 9, 1, 5, QUIPU_RISCV_LCOFI};
-	uint64_t ready = h->mip & h->mie & h->mideleg;
+	uint64_t ready =
+		((h->mip & h->mie & h->mideleg) | (h->mvip & h->svie & h->mvien & ~h->mideleg)) &
+		~h->hideleg;
 
 	if (h->mode == QUIPU_RISCV_M ||
 	    (h->mode == QUIPU_RISCV_S && !(h->sstatus & QUIPU_RISCV_SSTATUS_SIE)))

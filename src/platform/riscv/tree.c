@@ -210,6 +210,10 @@ int riscv_tree_hart(struct quipu_riscv *rv, struct hart *h, struct quipu_notes *
 		{"sscofpmf", EXT_SSCOFPMF},
 		{"smcntrpmf", EXT_SMCNTRPMF},
 		{"smcdeleg", EXT_SMCDELEG},
+		{"smaia", EXT_SMAIA | EXT_SSAIA},
+		{"ssaia", EXT_SSAIA},
+		{"shlcofideleg", EXT_SHLCOFIDELEG},
+		{"smstateen", EXT_SMSTATEEN},
 	};
 	const struct quipu_machine *m = rv->machine;
 	const struct quipu_cpu *cpu = &m->cpus[h->number];

@@ -510,8 +510,8 @@ static void fuzz_step(struct harness *h, uint64_t *seed)
 
 static void nothing_a_guest_passes_breaks_the_model(void **state)
 {
-	static const char *const extensions[] = {"sscofpmf", "sscofpmf_smcntrpmf_smcdeleg_+h",
-						 "zihpm"};
+	static const char *const extensions[] = {
+		"sscofpmf", "sscofpmf_smcntrpmf_smcdeleg_smaia_shlcofideleg_smstateen_+h", "zihpm"};
 
 	(void)state;
 	for (unsigned round = 0; round < 24; round++) {
