@@ -12,6 +12,7 @@
 #include "cli/cli.h"
 #include "client/protocol.h"
 #include "client/rtas_door.h"
+#include "client/rtas_linux.h"
 
 #define MAP_MOST (256u << 20)
 #define NOT_NAMED                                                                                              \
@@ -201,12 +202,43 @@ static int open_around(struct hv *hv, const struct hv_options *o)
 	return open_resolver(hv, o);
 }
 
+static int open_host(struct hv *hv, const struct hv_options *o)
+{
+	int rc = rtas_linux_open(&hv->host, NULL);
+
+	snprintf(hv->where, sizeof(hv->where), "this host");
+	hv->remote = hv->host;
+	if (!rc)
+		return open_resolver(hv, o);
+	cli_error("--transport linux: %s", rtas_linux_strerror(rc));
+	return rc == -ENOSYS || rc == -ENODEV || rc == -EACCES ? HV_EXIT_REFUSED
+							       : HV_EXIT_TRANSPORT;
+}
+
+/* A transport that was asked for and cannot be. */
+static int check_transport(const struct hv_options *o)
+{
+	if (o->transport != HV_MACHINE && o->transport != HV_LINUX)
+		return 0;
+	if (o->map || o->machine)
+		return cli_error("-m and --map are asked in this process: --transport model");
+	if (o->transport == HV_MACHINE && !around())
+		return cli_error(
+			"--transport machine: there is no quipu exec around; start one with "
+			"`quipu exec -m lpar -- quipu resolve ...`");
+	return 0;
+}
+
 int hv_open(struct hv *hv, const struct hv_options *o)
 {
-	int rc;
+	int rc = check_transport(o);
 
 	memset(hv, 0, sizeof(*hv));
-	if (!o->map && !o->machine && around())
+	if (rc)
+		return rc;
+	if (o->transport == HV_LINUX)
+		return open_host(hv, o);
+	if (!o->map && !o->machine && o->transport != HV_MODEL && around())
 		return open_around(hv, o);
 	if (o->map) {
 		rc = open_map(hv, o);
@@ -240,7 +272,10 @@ void hv_close(struct hv *hv)
 {
 	quipu_hvsym_close(hv->sym);
 	quipu_rtas_model_free(hv->t);
-	rtas_disconnect(hv->remote);
+	if (hv->host)
+		rtas_linux_close(hv->host);
+	else
+		rtas_disconnect(hv->remote);
 	quipu_lpar_free(hv->lpar);
 	quipu_machine_free(hv->machine);
 	memset(hv, 0, sizeof(*hv));

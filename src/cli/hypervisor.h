@@ -10,12 +10,20 @@
 
 #include "profile/profile.h"
 
+enum hv_transport {
+	HV_ANY,	    /* what machine and map say; else the machine around, else machine lpar */
+	HV_MODEL,   /* a firmware of this process */
+	HV_MACHINE, /* the machine around */
+	HV_LINUX,   /* the partition that this host is */
+};
+
 struct hv_options {
 	const char *machine; /* -m, or NULL */
 	const char *map;     /* --map, or NULL */
 	const char *format;  /* of the map */
 	const char *base;    /* of the map; NULL: as it is */
 	unsigned partition;
+	enum hv_transport transport;
 	bool no_lock; /* do not agree with other processes */
 	bool wait;    /* delays of a modelled machine take their time */
 	struct quipu_hvsym_opts sym;
@@ -24,7 +32,7 @@ struct hv_options {
 struct hv {
 	struct quipu_machine *machine;
 	struct quipu_lpar *lpar;
-	struct quipu_rtas_transport *t, *remote;
+	struct quipu_rtas_transport *t, *remote, *host; /* host: remote is it */
 	struct quipu_hvsym *sym;
 	struct quipu_hvsym_clock clock;
 	uint64_t now;	 /* of a clock that nobody waits for, ms */

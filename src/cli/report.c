@@ -100,7 +100,8 @@ static int choose_keys(struct report *r, char *list)
 		ret = add_key(r, word);
 	return ret || r->nr_keys
 		       ? ret
-		       : cli_error("--sort needs at least one of comm, dso, symbol, pid, tid, cpu");
+		       : cli_error(
+				 "--sort needs at least one of comm, dso, symbol, symoff, pid, tid, cpu");
 }
 
 static int choose_graph(struct report *r, const char *kind)

@@ -65,6 +65,8 @@ static const char usage[] =
 	"      --map-format F   what it is: nm, kallsyms, perfmap, elf [found out]\n"
 	"      --base ADDR      load address of an ELF file; added to the addresses of a text\n"
 	"  -p, --partition N    [1]\n"
+	"      --transport T    model: in this process; machine: of the quipu exec around; linux: of the\n"
+	"                       POWER partition that this host is (root) [what -m, --map and exec say]\n"
 	"      --format F       text, json, csv, perfmap, kallsyms [text]; --json is --format json\n"
 	"      --emit-map FILE  also write what was learnt as perf's map\n"
 	"      --stats          calls, waits and restarts on standard error\n"
@@ -665,6 +667,7 @@ enum {
 	OPT_NO_PROBE,
 	OPT_NO_LOCK,
 	OPT_WAIT,
+	OPT_TRANSPORT,
 	OPT_ALIASES,
 	OPT_INJECT,
 	OPT_STEP
@@ -690,6 +693,7 @@ static const struct option longs[] = {
 	{"no-probe", no_argument, NULL, OPT_NO_PROBE},
 	{"no-lock", no_argument, NULL, OPT_NO_LOCK},
 	{"wait", no_argument, NULL, OPT_WAIT},
+	{"transport", required_argument, NULL, OPT_TRANSPORT},
 	{"aliases", no_argument, NULL, OPT_ALIASES},
 	{"inject", required_argument, NULL, OPT_INJECT},
 	{"step", no_argument, NULL, OPT_STEP},
@@ -743,6 +747,19 @@ static int choose_format(struct resolve *r, const char *name)
 	return cli_error("no format '%s'; there are text, json, csv, perfmap, kallsyms", name);
 }
 
+static int choose_transport(struct resolve *r, const char *name)
+{
+	static const char *const names[] = {
+		[HV_MODEL] = "model", [HV_MACHINE] = "machine", [HV_LINUX] = "linux"};
+
+	for (unsigned t = HV_MODEL; t <= HV_LINUX; t++)
+		if (!strcmp(names[t], name)) {
+			r->o.transport = (enum hv_transport)t;
+			return 0;
+		}
+	return cli_error("no transport '%s'; there are model, machine, linux", name);
+}
+
 static int open_trace(struct resolve *r, const char *path)
 {
 	r->trace = path ? fopen(path, "we") : stderr;
@@ -776,6 +793,7 @@ static int take_option(struct resolve *r, int c)
 	case OPT_NO_PROBE: *flags |= QUIPU_HVSYM_NO_PROBE; return 0;
 	case OPT_NO_LOCK: r->o.no_lock = true; return 0;
 	case OPT_WAIT: r->o.wait = true; return 0;
+	case OPT_TRANSPORT: return choose_transport(r, optarg);
 	case OPT_ALIASES: r->aliases = true; return 0;
 	case OPT_INJECT: return take_injection(r, optarg);
 	case OPT_STEP: r->step = true; return 0;

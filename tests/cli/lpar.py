@@ -141,6 +141,21 @@ def _(work):
         holds(done.err.startswith("quipu: "), f"{words}: {done.err}")
 
 
+@test("resolve --transport: whom it asks, and what it says where there is none")
+def _(work):
+    name = "0000000000a01f40  qhv_h_enter+0x40/?\n"
+    equal(work.quipu("resolve", "--transport", "model", "a01f40", status=0).out, name, "model")
+    for kind, who in (("machine", "of this quipu exec"), ("model", "machine lpar partition 1")):
+        done = work.quipu("exec", "-m", "lpar", "--", QUIPU, "resolve", "--stats", "--transport", kind, "a01f40", status=0)
+        equal(done.out, name, kind)
+        holds(who in done.err, done.err)
+    if os.uname().machine not in ("ppc64", "ppc64le"):
+        holds("POWER" in work.quipu("resolve", "--transport", "linux", "a01f40", status=3).err, "a host of another kind")
+    for words, why in ((["machine"], "quipu exec -m lpar"), (["tea"], "model, machine, linux"), (["linux", "-m", "lpar"], "model"),
+                       (["machine", "--map", "x"], "model")):
+        holds(why in work.quipu("resolve", "a01f40", "--transport", *words, status=2).err, words)
+
+
 @test("resolve --map: every form of the same symbols, and which line of a file is wrong")
 def _(work):
     with open(work.path("perf.map"), "w", encoding="ascii") as f:

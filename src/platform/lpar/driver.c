@@ -112,10 +112,15 @@ static int make_call(struct lookup *l)
 	struct quipu_hvsym *h = l->h;
 	uint64_t be = __builtin_bswap64(l->iar);
 	uint32_t cells[QUIPU_LPAR_CELLS] = {
-		(uint32_t)h->token,	 NARGS,		  2,	   1,
-		(uint32_t)(l->ra >> 32), (uint32_t)l->ra, l->size, l->number};
+		0, NARGS, 2, 1, (uint32_t)(l->ra >> 32), (uint32_t)l->ra, l->size, l->number};
+	int64_t token = __atomic_load_n(&h->token, __ATOMIC_RELAXED);
 	int err;
 
+	if (!token) /* another thread has flushed what is known */
+		token = h->t->token(h->t->arg, QUIPU_LPAR_PERFTOOLS);
+	if (token < 0)
+		return token == -ENOENT ? -ENOSYS : (int)token;
+	cells[0] = (uint32_t)token;
 	if (l->calls >= h->o.max_calls)
 		return -ELOOP;
 	l->calls++;
