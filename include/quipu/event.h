@@ -94,6 +94,15 @@ int quipu_core_register(struct quipu_core *, struct quipu_pmu *);
  */
 int quipu_core_unregister(struct quipu_core *, struct quipu_pmu *);
 struct quipu_pmu *const *quipu_core_pmus(const struct quipu_core *, size_t *n);
+/*
+ * quipu_core_show - files of hardware that stand in /sys whether it has a PMU or not (paths from
+ * '/', up to one that is NULL): the machine's tree has them until quipu_core_hide, or until the
+ * core goes. They are the caller's and are not copied. 0, -ENOMEM. quipu_core_shown - all that are
+ * shown, in the order in which they came; *n their number.
+ */
+int quipu_core_show(struct quipu_core *, const struct quipu_pmu_file *files);
+void quipu_core_hide(struct quipu_core *, const struct quipu_pmu_file *files);
+const struct quipu_pmu_file *const *quipu_core_shown(const struct quipu_core *, size_t *n);
 const struct quipu_core_config *quipu_core_configuration(const struct quipu_core *);
 /* quipu_core_set_sysctl - change paranoid, max_sample_rate, max_stack, mlock_kb at run time. 0 or
  * -EINVAL, -EBUSY. */

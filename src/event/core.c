@@ -94,6 +94,7 @@ void quipu_core_free(struct quipu_core *core)
 	free(core->cpus);
 	free(core->pmus);
 	free(core->listed);
+	free(core->shown);
 	free(core->mux_ms);
 	free(core->locked);
 	free(core->record);
@@ -183,6 +184,35 @@ struct quipu_pmu *const *quipu_core_pmus(const struct quipu_core *core, size_t *
 {
 	*n = core->nlisted;
 	return core->listed;
+}
+
+int quipu_core_show(struct quipu_core *core, const struct quipu_pmu_file *files)
+{
+	const struct quipu_pmu_file **more =
+		realloc(core->shown, (core->nshown + 1) * sizeof(*more));
+
+	if (!more)
+		return -ENOMEM;
+	core->shown = more;
+	core->shown[core->nshown++] = files;
+	return 0;
+}
+
+void quipu_core_hide(struct quipu_core *core, const struct quipu_pmu_file *files)
+{
+	size_t kept = 0;
+
+	for (size_t i = 0; i < core->nshown; i++) {
+		if (core->shown[i] != files)
+			core->shown[kept++] = core->shown[i];
+	}
+	core->nshown = kept;
+}
+
+const struct quipu_pmu_file *const *quipu_core_shown(const struct quipu_core *core, size_t *n)
+{
+	*n = core->nshown;
+	return core->shown;
 }
 
 const struct quipu_core_config *quipu_core_configuration(const struct quipu_core *core)

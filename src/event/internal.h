@@ -220,6 +220,8 @@ struct quipu_core {
 	size_t npmus;
 	struct quipu_pmu **listed; /* those that are there, in order of registration */
 	size_t nlisted;
+	const struct quipu_pmu_file **shown; /* lists of files that belong to no PMU */
+	size_t nshown;
 	struct quipu_pmu software;
 	struct quipu_pmu gone; /* of events whose own PMU is gone: does nothing */
 	struct cpu *cpus;

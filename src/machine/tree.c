@@ -193,6 +193,19 @@ static void put_pmu(struct tree_builder *b, const struct quipu_core *core,
 	}
 }
 
+/* Files of hardware that belong to no PMU. */
+static void put_shown(struct tree_builder *b, const struct quipu_core *core)
+{
+	struct tree_dir root = tree_dir("%s", "");
+	const struct quipu_pmu_file *const *shown;
+	size_t n;
+
+	shown = quipu_core_shown(core, &n);
+	for (size_t i = 0; i < n; i++)
+		for (const struct quipu_pmu_file *f = shown[i]; f->path; f++)
+			tree_put(b, &root, f->path + 1, "%s", f->text);
+}
+
 static void put_sysctls(struct tree_builder *b, const struct quipu_core_config *c)
 {
 	struct tree_dir dir = tree_dir("/proc/sys/kernel");
@@ -223,6 +236,7 @@ struct quipu_tree *quipu_tree_new(const struct quipu_machine *m, const struct qu
 	pmus = quipu_core_pmus(core, &n);
 	for (size_t i = 0; i < n; i++)
 		put_pmu(&b, core, pmus[i]);
+	put_shown(&b, core);
 	put_sysctls(&b, quipu_core_configuration(core));
 	tree_cpus(&b, m, core);
 	tree_nodes(&b, m);

@@ -22,7 +22,6 @@
 
 #define MAX_COUNTERS 64u
 #define GROUPS	     16u
-#define CLASS_FILES  6u
 #define TIMEOUT_US   10000000u /* the DMAR operation timeout; one poll is taken as a microsecond */
 
 struct vtd_driver {
@@ -38,10 +37,6 @@ struct vtd_driver {
 	struct quipu_event *on[MAX_COUNTERS];
 	struct quipu_pmu_format formats[14];
 	struct quipu_pmu_event *events;
-	struct class_file {
-		char path[56], text[24];
-	} class_files[CLASS_FILES];
-	struct quipu_pmu_file files[CLASS_FILES + 1];
 };
 
 /* ---- the floor below ---- */
@@ -598,39 +593,6 @@ static int make_events(struct vtd_driver *d)
 	return 0;
 }
 
-/* /sys/class/iommu/dmarN/intel-iommu/ (drivers/iommu/intel/iommu.c). */
-static void make_class_files(struct vtd_driver *d)
-{
-	uint64_t cap = rd64(d, CAP_REG);
-	uint32_t version = rd32(d, VER_REG);
-	const struct {
-		const char *name;
-		bool hex;
-		uint64_t value;
-	} file[CLASS_FILES] = {
-		{"address", true, d->env.base},
-		{"cap", true, cap},
-		{"ecap", true, rd64(d, ECAP_REG)},
-		{"domains_supported", false, bits_one(4 + 2 * (unsigned)(cap & 7))},
-		{"domains_used", false, d->env.domains},
-		{"version", false, 0},
-	};
-
-	for (unsigned i = 0; i < CLASS_FILES; i++) {
-		struct class_file *f = &d->class_files[i];
-
-		snprintf(f->path, sizeof(f->path), "/sys/class/iommu/%s/intel-iommu/%s", d->name,
-			 file[i].name);
-		if (file[i].hex)
-			snprintf(f->text, sizeof(f->text), "%" PRIx64, file[i].value);
-		else
-			snprintf(f->text, sizeof(f->text), "%" PRIu64, file[i].value);
-		d->files[i] = (struct quipu_pmu_file){f->path, f->text};
-	}
-	snprintf(d->class_files[CLASS_FILES - 1].text, sizeof(d->class_files[0].text), "%u:%u",
-		 version >> 4 & 0xf, version & 0xf);
-}
-
 static void set_interrupt(struct vtd_driver *d)
 {
 	wr32(d, PERFINTRCTL_REG + IRQ_DATA, d->env.msi_data);
@@ -676,7 +638,6 @@ int vtd_driver_new(const struct vtd_driver_env *env, struct vtd_driver **out, co
 	}
 	read_capabilities(d);
 	make_formats(d);
-	make_class_files(d);
 	err = make_events(d);
 	if (err)
 		goto fail;
@@ -685,7 +646,6 @@ int vtd_driver_new(const struct vtd_driver_env *env, struct vtd_driver **out, co
 	d->pmu.driver = d;
 	d->pmu.formats = d->formats;
 	d->pmu.events = d->events;
-	d->pmu.files = d->files;
 	d->pmu.cpumask = env->cpumask->text;
 	err = quipu_core_register(env->core, &d->pmu);
 	if (err)

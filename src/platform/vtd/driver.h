@@ -41,8 +41,6 @@ struct vtd_driver_env {
 	struct quipu_core *core;
 	struct quipu_vtd *unit; /* through its registers only */
 	unsigned number;	/* dmarN */
-	uint64_t base;		/* of its registers, for /sys/class/iommu */
-	unsigned domains;	/* in use, for the same */
 	struct vtd_cpumask *cpumask;
 	bool filters_extended; /* for telling a user why a counter will stay 0 */
 	bool queued;
@@ -72,5 +70,20 @@ unsigned vtd_driver_counters(const struct vtd_driver *);
 int vtd_driver_command(struct vtd_driver *, unsigned code, uint64_t a, uint64_t b);
 /* An event on a counter, NULL when it is free. */
 struct quipu_event *vtd_driver_on(const struct vtd_driver *, unsigned counter);
+
+/* ---- class.c ---- */
+#define VTD_CLASS_FILES 6u
+
+/* /sys/class/iommu/dmarN/intel-iommu/: what the IOMMU driver shows of a unit, with or without PMU.
+ */
+struct vtd_class {
+	struct {
+		char path[56], text[24];
+	} file[VTD_CLASS_FILES];
+	struct quipu_pmu_file files[VTD_CLASS_FILES + 1];
+};
+/* @base: of its registers; @domains: in use. files is then ready for quipu_core_show. */
+void vtd_class_init(struct vtd_class *, struct quipu_vtd *unit, unsigned number, uint64_t base,
+		    unsigned domains);
 
 #endif

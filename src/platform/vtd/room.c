@@ -35,6 +35,7 @@ struct unit {
 	struct quipu_vtd_queue queue;
 	struct dma_traffic *traffic;
 	struct vtd_driver *driver;
+	struct vtd_class shown;	      /* in /sys/class/iommu */
 	const char *no_pmu;	      /* why there is none */
 	bool busy;		      /* its traffic is running */
 	bool coupled;		      /* some of it follows what programs read and write */
@@ -330,8 +331,6 @@ static int take_driver(struct unit *u)
 		.core = u->room->env.core,
 		.unit = u->vtd,
 		.number = u->node.number,
-		.base = u->node.base,
-		.domains = domains_used(u),
 		.cpumask = &u->room->cpumask,
 		.filters_extended = u->node.config.filters_extended,
 		.queued = u->node.config.queued,
@@ -346,9 +345,25 @@ static int take_driver(struct unit *u)
 	return vtd_driver_new(&env, &u->driver, &u->no_pmu);
 }
 
+/* The unit is there for Linux: its entry among the IOMMUs, and its PMU if it has one. */
+static int register_unit(struct unit *u)
+{
+	struct quipu_core *core = u->room->env.core;
+	int err;
+
+	vtd_class_init(&u->shown, u->vtd, u->node.number, u->node.base, domains_used(u));
+	err = quipu_core_show(core, u->shown.files);
+	if (err)
+		return err;
+	err = take_driver(u);
+	if (err)
+		quipu_core_hide(core, u->shown.files);
+	return err;
+}
+
 static int make_driver(struct unit *u, struct quipu_notes *notes, const char *path)
 {
-	int err = take_driver(u);
+	int err = register_unit(u);
 
 	if (u->no_pmu)
 		quipu_note(notes, QUIPU_NOTE_UNDERSTOOD, path, "a remapping unit without a PMU: %s",
@@ -472,6 +487,7 @@ static void take_out(struct unit *u)
 {
 	unit_sync(u);
 	vtd_driver_remove(u->driver);
+	quipu_core_hide(u->room->env.core, u->shown.files);
 	u->driver = NULL;
 	u->gone_at = u->room->now;
 	u->absent = true;
@@ -493,7 +509,7 @@ static int put_back(struct unit *u)
 	if (err)
 		return err;
 	u->absent = false;
-	err = take_driver(u);
+	err = register_unit(u);
 	u->absent = err;
 	return err;
 }

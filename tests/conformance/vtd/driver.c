@@ -18,6 +18,7 @@
 #include "lab.h"
 
 #define DEVICES "/sys/bus/event_source/devices/"
+#define CLASS	"/sys/class/iommu/"
 #define UNIT0	"/iommu@fed90000"
 #define UNIT1	"/iommu@fed91000"
 
@@ -100,6 +101,10 @@ static void missing_case(void **state)
 	assert_null(quipu_tree_text(lab->tree, DEVICES "dmar0/type"));
 	assert_non_null(quipu_tree_text(lab->tree, DEVICES "dmar1/type"));
 	assert_null(vtd_room_driver(lab->room, 0));
+	/* It translates, and is listed among the IOMMUs, all the same. */
+	assert_string_equal(quipu_tree_text(lab->tree, CLASS "dmar0/intel-iommu/version"), "6:0\n");
+	assert_string_equal(quipu_tree_text(lab->tree, CLASS "dmar0/intel-iommu/domains_used"),
+			    "4\n");
 	for (size_t i = 0; i < lab->notes.n; i++)
 		said |= strstr(lab->notes.items[i].text, "without a PMU: ") != NULL;
 	assert_true(said);

@@ -115,6 +115,29 @@ static void a_unit_comes_back_as_new(void **state)
 	lab_free(lab);
 }
 
+static void without_pmu(void *fdt)
+{
+	/* ECAP_REG.PMS is bit 51. */
+	lab_set(fdt, "/iommu@fed90000", "quipu,ecap", UINT64_C(0x0013EF9EA4F060DF));
+}
+
+/* A unit that counts nothing has an entry of its own all the same, which goes and comes with it. */
+static void a_unit_without_a_pmu(void **state)
+{
+	struct lab *lab = lab_new("vtd", without_pmu, -1);
+
+	(void)state;
+	assert_null(text(lab, DEVICES "dmar0/type"));
+	assert_string_equal(text(lab, CLASS "dmar0/intel-iommu/ecap"), "13ef9ea4f060df\n");
+	assert_int_equal(plug(lab, "dmar0", false), 0);
+	assert_null(text(lab, CLASS "dmar0/intel-iommu/ecap"));
+	assert_non_null(text(lab, CLASS "dmar1/intel-iommu/ecap"));
+	assert_int_equal(plug(lab, "dmar0", true), 0);
+	assert_string_equal(text(lab, CLASS "dmar0/intel-iommu/address"), "fed90000\n");
+	assert_null(text(lab, DEVICES "dmar0/type"));
+	lab_free(lab);
+}
+
 /* Again and again, with events open, multiplexed, grouped. */
 static void coming_and_going_often(void **state)
 {
@@ -143,6 +166,7 @@ int main(void)
 		cmocka_unit_test(registration_makes_the_directory),
 		cmocka_unit_test(unregistration_takes_it_away),
 		cmocka_unit_test(a_unit_comes_back_as_new),
+		cmocka_unit_test(a_unit_without_a_pmu),
 		cmocka_unit_test(coming_and_going_often),
 	};
 
