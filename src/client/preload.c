@@ -409,6 +409,14 @@ static bool is_still(void)
 	       __atomic_load_n(&preload_board->still, __ATOMIC_ACQUIRE);
 }
 
+/* Its PMU is, and the machine's answer is an error. */
+static bool is_gone(uint64_t id, unsigned cell)
+{
+	const struct board_cell *c = preload_cell(id, cell);
+
+	return c && __atomic_load_n(&c->flags, __ATOMIC_ACQUIRE) & BOARD_ERR;
+}
+
 /* Waits until the machine has done what was posted. */
 static void fence(uint64_t id)
 {
@@ -421,14 +429,14 @@ static void fence(uint64_t id)
  * ENABLE and DISABLE of a machine that stands still are not waited for: they take no effect but on
  * what is asked later, and that waits for them (protocol.h, "Posted"). False: ask.
  */
-static bool post_ioctl(uint64_t id, unsigned long cmd, unsigned long arg)
+static bool post_ioctl(uint64_t id, unsigned cell, unsigned long cmd, unsigned long arg)
 {
 	struct exchange x = {.request = {.op = GATE_IOCTL | GATE_POSTED,
 					 .event = id,
 					 .args = {cmd, arg, preload_host_ns(CLOCK_MONOTONIC)}}};
 	bool ok;
 
-	if (!is_still())
+	if (!is_still() || is_gone(id, cell))
 		return false;
 	ok = preload_post(&x);
 	if (ok && !is_still()) /* something has begun to move meanwhile */
@@ -436,7 +444,7 @@ static bool post_ioctl(uint64_t id, unsigned long cmd, unsigned long arg)
 	return ok;
 }
 
-static int ask_ioctl(uint64_t id, unsigned long cmd, unsigned long arg)
+static int ask_ioctl(uint64_t id, unsigned cell, unsigned long cmd, unsigned long arg)
 {
 	struct exchange x = {.request = {.op = GATE_IOCTL, .event = id, .args = {cmd, arg}}};
 	uint64_t value;
@@ -444,7 +452,7 @@ static int ask_ioctl(uint64_t id, unsigned long cmd, unsigned long arg)
 	switch (cmd) {
 	case PERF_EVENT_IOC_ENABLE:
 	case PERF_EVENT_IOC_DISABLE:
-		if (post_ioctl(id, cmd, arg))
+		if (post_ioctl(id, cell, cmd, arg))
 			return 0;
 		break;
 	case PERF_EVENT_IOC_PERIOD:
@@ -472,6 +480,7 @@ static int ask_ioctl(uint64_t id, unsigned long cmd, unsigned long arg)
 EXPORT int ioctl(int fd, unsigned long cmd, ...)
 {
 	static int (*real)(int, unsigned long, ...);
+	unsigned cell;
 	uint64_t id;
 	va_list ap;
 	void *arg;
@@ -480,11 +489,11 @@ EXPORT int ioctl(int fd, unsigned long cmd, ...)
 	arg = va_arg(ap, void *);
 	va_end(ap);
 	if (FAMILY(cmd) == EVENT_FAMILY) {
-		id = preload_event(fd, NULL);
+		id = preload_event(fd, &cell);
 		if (id && cmd == PERF_EVENT_IOC_REFRESH)
 			expect_signals(fd, id);
 		if (id)
-			return ask_ioctl(id, cmd, (unsigned long)arg);
+			return ask_ioctl(id, cell, cmd, (unsigned long)arg);
 	}
 	if (!real)
 		*(void **)&real = dlsym(RTLD_NEXT, "ioctl");

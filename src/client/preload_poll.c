@@ -28,7 +28,8 @@ static void drain_tokens(int fd)
 		;
 }
 
-/* What needs no waiting: an event without a buffer, or whose task is gone, hangs up. */
+/* What needs no waiting: an event without a buffer, or whose task is gone, hangs up; one whose PMU
+ * is gone is an error, and nothing else. */
 static short at_once(int fd)
 {
 	unsigned cell;
@@ -39,6 +40,8 @@ static short at_once(int fd)
 	if (!c)
 		return 0;
 	flags = __atomic_load_n(&c->flags, __ATOMIC_ACQUIRE);
+	if (flags & BOARD_ERR)
+		return POLLERR;
 	return flags & BOARD_HUP || !(flags & BOARD_RING) ? POLLHUP : 0;
 }
 
@@ -49,11 +52,12 @@ static int settle(struct pollfd *p, nfds_t n)
 
 	for (nfds_t i = 0; i < n; i++) {
 		if (p[i].revents && preload_event(p[i].fd, NULL)) {
+			short end = at_once(p[i].fd);
+
 			drain_tokens(p[i].fd);
-			p[i].revents = at_once(p[i].fd)
-					       ? POLLHUP
-					       : (short)(p[i].revents & (POLLIN | POLLRDNORM) &
-							 p[i].events);
+			p[i].revents =
+				end ? end
+				    : (short)(p[i].revents & (POLLIN | POLLRDNORM) & p[i].events);
 		}
 		ready += p[i].revents != 0;
 	}
@@ -85,7 +89,7 @@ static int poll_now(struct pollfd *p, nfds_t n)
 		return rc;
 	for (nfds_t i = 0; i < n; i++)
 		if (p[i].fd >= 0 && at_once(p[i].fd))
-			p[i].revents = POLLHUP;
+			p[i].revents = at_once(p[i].fd);
 	return settle(p, n);
 }
 

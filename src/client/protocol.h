@@ -94,6 +94,7 @@ struct gate_reply {
 enum board_flag {
 	BOARD_RING = 1u << 0, /* it has a buffer */
 	BOARD_HUP = 1u << 1,  /* its task is gone: POLLHUP */
+	BOARD_ERR = 1u << 2,  /* its PMU is gone: POLLERR */
 };
 
 /* What moves the words of a cell while nothing else happens. */

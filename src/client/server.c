@@ -121,8 +121,8 @@ void gate_wake(void *arg, struct quipu_event *event, unsigned bits)
 		e->hangs_up = true;
 		return;
 	}
-	if (bits & (EPOLLHUP | EPOLLERR)) /* its task is gone, or its PMU */
-		set_flag(g, e, BOARD_HUP);
+	if (bits & (EPOLLHUP | EPOLLERR))
+		set_flag(g, e, bits & EPOLLERR ? BOARD_ERR : BOARD_HUP);
 	if (!e->async || (bits & (EPOLLHUP | EPOLLERR)))
 		send_token(e);
 }

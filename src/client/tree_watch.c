@@ -124,7 +124,25 @@ void tree_watch_end(struct gate *g)
 		close(g->tree_files.fd);
 }
 
-static int set(struct gate *g, const struct watch *w, long value)
+/* As a kernel, the machine keeps its last CPU. Unlike one it moves no running program. */
+static int set_online(struct gate *g, unsigned cpu, bool online, const char **why)
+{
+	unsigned left = 0;
+	int rc;
+
+	for (unsigned c = 0; c < g->ncpus; c++)
+		left += c != cpu && quipu_core_is_online(g->core, c);
+	if (!online && !left) {
+		*why = "it is the last CPU; take another one online first";
+		return -EBUSY;
+	}
+	rc = quipu_core_set_online(g->core, cpu, online);
+	if (rc == -EBUSY)
+		*why = "a program runs on it; write again when that has ended";
+	return rc;
+}
+
+static int set(struct gate *g, const struct watch *w, long value, const char **why)
 {
 	switch (w->kind) {
 	case SYSCTL: return quipu_core_set_sysctl(g->core, w->name, value);
@@ -133,8 +151,7 @@ static int set(struct gate *g, const struct watch *w, long value)
 			       ? -EINVAL
 			       : quipu_core_set_mux_interval(g->core, w->pmu, (unsigned)value);
 	case ONLINE:
-		return value < 0 || value > 1 ? -EINVAL
-					      : quipu_core_set_online(g->core, w->cpu, (bool)value);
+		return value < 0 || value > 1 ? -EINVAL : set_online(g, w->cpu, (bool)value, why);
 	}
 	return -EINVAL;
 }
@@ -154,6 +171,7 @@ static void written(struct gate *g, const struct watch *w)
 {
 	const char *was = quipu_tree_text(*g->config.tree, w->path);
 	char path[PATH_MAX + 256], text[64] = "", *end;
+	const char *why = "";
 	ssize_t n;
 	long value;
 	int fd, rc;
@@ -166,14 +184,15 @@ static void written(struct gate *g, const struct watch *w)
 	if (n <= 0 || !was || !strcmp(text, was)) /* what we wrote ourselves comes here too */
 		return;
 	value = strtol(text, &end, 0);
-	rc = end == text || (*end && *end != '\n') ? -EINVAL : set(g, w, value);
+	rc = end == text || (*end && *end != '\n') ? -EINVAL : set(g, w, value, &why);
 	if (!rc) {
 		gate_update_tree(g);
 		return;
 	}
 	put_back(path, was);
 	if (g->config.verbose)
-		fprintf(stderr, "quipu: %s: %s\n", w->path, strerrorname_np(-rc));
+		fprintf(stderr, "quipu: %s: %s%s%s\n", w->path, strerrorname_np(-rc),
+			*why ? ": " : "", why);
 }
 
 void tree_watch_serve(struct gate *g)

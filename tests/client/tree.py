@@ -36,6 +36,20 @@ perf stat -a -A -x, -e instructions true 2>&1 | grep -c '^CPU'
     equal(out.split()[1:], ["7", "8"], "CPUs that perf opens")
 
 
+@test("the last CPU stays online, and a refusal says why")
+def last(work):
+    need_namespace(work)
+    done = subprocess.run([QUIPU, "exec", "-v", "-m", "vtd", "--", "sh", "-ec", SHELL + """
+for n in 1 2 3; do echo 0 > $cpus/cpu$n/online; becomes $cpus/cpu$n/online 0; done
+echo 0 > $cpus/cpu0/online; becomes $cpus/cpu0/online 1; becomes $cpus/online 0
+echo 1 > $cpus/cpu2/online; becomes $cpus/online 0,2
+echo 0 > $cpus/cpu0/online; becomes $cpus/online 2
+"""], capture_output=True, text=True, timeout=120, check=False)
+    equal(done.returncode, 0, f"{done.stdout}{done.stderr}")
+    equal([line for line in done.stderr.split("\n") if "EBUSY" in line],
+          ["quipu: /sys/devices/system/cpu/cpu0/online: EBUSY: it is the last CPU; take another one online first"], "the refusal")
+
+
 @test("the cpumask of a nest moves to another CPU of its chip")
 def cpumask(work):
     need_namespace(work)

@@ -129,6 +129,40 @@ def cpumask(work):
     equal({re.search(r"cpu (\S+)", row)[1] for row in rows[3:]}, {"0"}, "CPUs")
 
 
+# Waits until FILE is WORD: the machine takes what was written when it hears of it.
+BECOMES = """
+becomes() { for i in $(seq 400); do [ "$(cat $1)" = "$2" ] && return; sleep 0.05; done; echo "$1: $(cat $1), not $2"; exit 1; }
+cpus=/sys/devices/system/cpu mask=/sys/bus/event_source/devices/dmar1/cpumask
+"""
+
+
+@test("S27, P3: when the PMU's CPU goes offline another one is chosen and its events move; the CPU that returns is not")
+def migration(work):
+    need("perf")
+    got = on(work, "vtd", BECOMES + """
+mkfifo control answer
+perf stat -D -1 --control fifo:control,answer -x, -o open -e dmar1/iommu_clocks/,dmar0/iommu_requests/ -a &
+exec 3> control 4< answer
+tell() { echo $1 >&3; read word <&4; }
+tell enable
+echo 0 > $cpus/cpu0/online; becomes $mask 1; becomes $cpus/online 1-3
+tell disable; tell enable
+echo 1 > $cpus/cpu0/online; becomes $cpus/online 0-3; cat $mask /sys/bus/event_source/devices/dmar0/cpumask
+echo 0 > $cpus/cpu1/online; becomes $mask 0
+tell disable
+kill -INT $!; wait $!
+cat open >&2
+perf stat -vv -e dmar1/iommu_requests/ -a sleep 0.01 2>&1 | grep -o 'cpu [0-9]*' | sort -u
+""")
+    equal(lines(got), ["1", "1", "cpu 0"], "the mask when CPU 0 is back, and where perf opens an event when CPU 1 is gone")
+    rows = [line.split(",") for line in got.err.split("\n") if "dmar" in line]
+    equal(len(rows), 2, f"events\n{got}")
+    # The unit's clock is of 1 GHz: one in each nanosecond that the event ran, wherever it was read.
+    equal(rows[0][0], rows[0][3], f"clocks, against time\n{got}")
+    equal([row[4] for row in rows], ["100.00", "100.00"], f"percent of the time\n{got}")
+    holds(int(rows[1][0]) > 0, f"requests\n{got}")
+
+
 @test("S12: the document's command prints its number, and the same number every time")
 def the_number(work):
     need("perf")
@@ -315,6 +349,80 @@ perf stat -x, -e {DOCUMENT} -a sleep 1
                                          "quipu: machine unplug cpu0: cpu0 is no device that can be taken out"], "refusals")
     outside = work.quipu("machine", "unplug", "dmar1", status=2)
     holds("inside `quipu exec`" in outside.err, f"outside\n{outside}")
+
+
+# Opens an event of dmar1, maps a buffer, has the unit taken out (argv[1]: quipu) and put back; prints what each call says.
+REVOKED = r"""
+#include <errno.h>
+#include <linux/perf_event.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/select.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+static void machine(const char *quipu, const char *what)
+{
+	char command[4096];
+
+	snprintf(command, sizeof(command), "%s machine %s dmar1", quipu, what);
+	if (system(command))
+		exit(2);
+}
+
+int main(int argc, char **argv)
+{
+	struct perf_event_attr a = {.size = sizeof(a), .config = 2};
+	struct timeval none = {0};
+	struct pollfd p = {.events = POLLIN};
+	struct perf_event_mmap_page *m;
+	long before, after;
+	fd_set r, w;
+	int n;
+	FILE *f = fopen("/sys/bus/event_source/devices/dmar1/type", "r");
+
+	if (argc < 2 || !f || fscanf(f, "%u", &a.type) != 1)
+		return 2;
+	p.fd = syscall(SYS_perf_event_open, &a, -1, 0, -1, 0);
+	m = mmap(NULL, 2 * 4096, PROT_READ | PROT_WRITE, MAP_SHARED, p.fd, 0);
+	if (m == MAP_FAILED || poll(&p, 1, 0) || read(p.fd, &before, 8) != 8)
+		return 2;
+	machine(argv[1], "unplug");
+	n = poll(&p, 1, 60000);
+	printf("poll %d %#x\n", n, p.revents);
+	FD_ZERO(&r);
+	FD_ZERO(&w);
+	FD_SET(p.fd, &r);
+	FD_SET(p.fd, &w);
+	printf("select %d\n", select(p.fd + 1, &r, &w, NULL, &none));
+	printf("read %zd\n", read(p.fd, &after, 8));
+	n = ioctl(p.fd, PERF_EVENT_IOC_ENABLE, 0);
+	printf("ioctl %d %s\n", n, strerror(errno));
+	errno = 0;
+	mmap(NULL, 2 * 4096, PROT_READ | PROT_WRITE, MAP_SHARED, p.fd, 0);
+	printf("mmap %s\n", strerror(errno));
+	printf("buffer %llu\n", (unsigned long long)m->data_offset);
+	machine(argv[1], "plug");
+	n = poll(&p, 1, 0);
+	printf("poll %d %#x\n", n, p.revents);
+	munmap(m, 2 * 4096);
+	return close(p.fd);
+}
+"""
+
+
+@test("S8: an event whose unit is gone is an error of poll, the end of its file, ENODEV; so it stays when the unit is back")
+def revoked(work):
+    with open(work.path("revoked.c"), "w", encoding="utf-8") as out:
+        out.write(REVOKED)
+    work.run("gcc", "-O1", "revoked.c", "-o", "revoked", status=0)
+    got = on(work, "vtd", f"./revoked {os.environ['QUIPU']}")
+    equal(lines(got), ["poll 1 0x8", "select 2", "read 0", "ioctl -1 No such device", "mmap No such device", "buffer 4096",
+                       "poll 1 0x8"], "what the calls say")
 
 
 # Reads 64 times and writes 32 times 64 KiB, and is nothing else: no start-up code that would read a file.
