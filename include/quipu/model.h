@@ -36,7 +36,8 @@ struct quipu_model_cache {
 /* Plain numbers: it is copied into the memory that the machine shares with its engines. */
 struct quipu_model {
 	struct quipu_model_cache l1i, l1d, l2, l3;
-	uint32_t l3_cpus; /* so many neighbouring CPUs share one */
+	uint32_t l3_cpus;   /* so many neighbouring CPUs share one */
+	uint32_t core_cpus; /* so many neighbouring CPUs are threads of one core; 0: one */
 	struct quipu_model_cache itlb, dtlb, stlb;
 	uint32_t lru;  /* replacement: 1 true LRU; 0 tree-PLRU (true LRU where the ways are no power
 			  of two) */

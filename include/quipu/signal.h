@@ -100,9 +100,10 @@ enum quipu_named_signal {
 	QUIPU_SIGNAL_EXCEPTIONS,
 	QUIPU_SIGNAL_INTERRUPTS,
 	/* modelled: a core that runs ahead of its misses (src/model/ahead.h), sparc64 */
-	QUIPU_SIGNAL_LABELLED,	/* instructions; an interrupt of it tells what became of its own */
-	QUIPU_SIGNAL_YANKS,	/* speculation that was ended from outside */
-	QUIPU_SIGNAL_LIVELOCKS, /* a checkpoint that failed too often */
+	QUIPU_SIGNAL_LABELLED, /* instructions; an interrupt of it tells what became of its own */
+	QUIPU_SIGNAL_YANKS,    /* speculation that was ended from outside */
+	QUIPU_SIGNAL_SIBLING_BLOCKS,  /* long waits for what the core's other strand holds */
+	QUIPU_SIGNAL_LIVELOCKS,	      /* a checkpoint that failed too often */
 	QUIPU_SIGNAL_L2_TRANSACTIONS, /* of the level-2 cache; an interrupt of it tells which */
 	QUIPU_SIGNAL_L2_TRANSACTION,  /* of the kinds alone: + enum quipu_transaction, 1 to 7 */
 	QUIPU_SIGNAL_L2_TRANSACTION_LAST = QUIPU_SIGNAL_L2_TRANSACTION + 7,

@@ -102,6 +102,7 @@ static const char *const names[QUIPU_NAMED_SIGNALS] = {
 	[QUIPU_SIGNAL_INTERRUPTS] = "interrupts",
 	[QUIPU_SIGNAL_LABELLED] = "labelled-instructions",
 	[QUIPU_SIGNAL_YANKS] = "yanks",
+	[QUIPU_SIGNAL_SIBLING_BLOCKS] = "sibling-blocks",
 	[QUIPU_SIGNAL_LIVELOCKS] = "livelocks",
 	[QUIPU_SIGNAL_L2_TRANSACTIONS] = "l2-transactions",
 	[QUIPU_SIGNAL_L2_TRANSACTION] = "l2-no-transactions",

@@ -120,6 +120,82 @@ static void enter_store(struct ahead *a, const struct ahead_insn *in)
 	a->store[a->nstores++] = (struct ahead_store){in->addr, a->drained, in->bytes};
 }
 
+/* ---- the other strand of the core ---- */
+
+/* Of the stores that it holds, those that are not drained yet: one after the other. */
+static unsigned other_stores(const struct ahead *a, uint64_t now)
+{
+	uint64_t passed = now - a->told, left;
+
+	if (passed >= a->other.store_cycles)
+		return 0;
+	left = (a->other.store_cycles - passed + DRAIN(&a->times) - 1) / DRAIN(&a->times);
+	return left < a->other.stores ? (unsigned)left : a->other.stores;
+}
+
+static unsigned other_deferred(const struct ahead *a, uint64_t now)
+{
+	return now - a->told < a->other.deferred_cycles ? a->other.deferred : 0;
+}
+
+static bool stores_full(const struct ahead *a, uint64_t now)
+{
+	return a->nstores + other_stores(a, now) >= AHEAD_STORES;
+}
+
+/* A slot of kind @wait is not to be had, and the other strand is why. */
+static bool kept_from(const struct ahead *a, enum ahead_wait wait, uint64_t now)
+{
+	if (wait == AHEAD_FOR_STORE)
+		return other_stores(a, now) && stores_full(a, now);
+	return other_deferred(a, now) && a->waiting + other_deferred(a, now) >= AHEAD_DEFERRED;
+}
+
+/* The strand wants a slot. True: it has been kept from one for long; then the wait begins anew. */
+static bool want(struct ahead *a, enum ahead_wait wait, uint64_t now)
+{
+	if (!kept_from(a, wait, now))
+		return false;
+	if (a->wait == AHEAD_FOR_NONE) {
+		a->wait = wait;
+		a->since = now;
+	}
+	if (a->wait != wait || now - a->since < AHEAD_BLOCKED)
+		return false;
+	a->since = now;
+	return true;
+}
+
+/* A slot that became free in the meantime has ended the wait. */
+static void end_wait(struct ahead *a, uint64_t now)
+{
+	if (a->wait && !kept_from(a, a->wait, now))
+		a->wait = AHEAD_FOR_NONE;
+}
+
+static uint16_t cycles_to(uint64_t then, uint64_t now)
+{
+	return then <= now ? 0 : then - now < UINT16_MAX ? (uint16_t)(then - now) : UINT16_MAX;
+}
+
+void ahead_holds(const struct ahead *a, uint64_t now, struct ahead_held *h)
+{
+	bool queue = a->state >= AHEAD_CHECKPOINT && a->until > now;
+	uint64_t free = a->nstores ? a->drained : 0;
+
+	h->stores = free > now ? (uint8_t)a->nstores : 0;
+	h->store_cycles = cycles_to(free, now);
+	h->deferred =
+		!queue ? 0 : (uint8_t)(a->waiting < AHEAD_DEFERRED ? a->waiting : AHEAD_DEFERRED);
+	h->deferred_cycles = h->deferred ? cycles_to(a->until, now) : 0;
+}
+
+void ahead_other(struct ahead *a, uint64_t now, const struct ahead_held *h)
+{
+	a->other = *h;
+	a->told = now;
+}
+
 /* ---- speculation ---- */
 
 /* The fill is there: the checkpoint is given up, or what was done since is kept. */
@@ -149,6 +225,7 @@ bool ahead_yank(struct ahead *a)
 	bool speculating = a->state >= AHEAD_CHECKPOINT;
 
 	a->state = AHEAD_NONE;
+	a->wait = AHEAD_FOR_NONE;
 	a->failed = false;
 	memset(a->missing, 0, sizeof(a->missing));
 	return speculating;
@@ -185,7 +262,7 @@ static void begin(struct ahead *a, const struct ahead_insn *in, uint32_t latency
 }
 
 /* The mode of an instruction inside of a window, and what it leaves behind. */
-static uint8_t run_ahead(struct ahead *a, const struct ahead_insn *in, uint32_t *events)
+static uint8_t run_ahead(struct ahead *a, const struct ahead_insn *in, struct ahead_label *l)
 {
 	bool late = reads_missing(a, in);
 
@@ -194,17 +271,18 @@ static uint8_t run_ahead(struct ahead *a, const struct ahead_insn *in, uint32_t 
 		return late ? QUIPU_MODE_DELAYED : QUIPU_MODE_OUT_OF_ORDER;
 	}
 	if (a->failed)
-		*events |= QUIPU_INSN_FAILED;
+		l->events |= QUIPU_INSN_FAILED;
 	if (in->barrier || in->class == QUIPU_INSN_AMO ||
-	    (IS(in, STORES) && a->nstores == AHEAD_STORES))
+	    (IS(in, STORES) && stores_full(a, in->cycle)))
 		a->state = AHEAD_SCOUT;
 	if (a->state == AHEAD_SCOUT)
 		return QUIPU_MODE_SCOUT;
 	set_missing(a, in->operands.dest, late);
 	if (!late)
 		return QUIPU_MODE_AHEAD;
-	*events |= QUIPU_INSN_FROM_QUEUE;
-	if (++a->waiting > AHEAD_DEFERRED)
+	l->events |= QUIPU_INSN_FROM_QUEUE;
+	l->blocked |= want(a, AHEAD_FOR_DEFERRED, in->cycle);
+	if (++a->waiting + other_deferred(a, in->cycle) > AHEAD_DEFERRED)
 		a->state = AHEAD_SCOUT;
 	if (in->events & QUIPU_INSN_MISPREDICTED)
 		a->failed = true;
@@ -263,16 +341,19 @@ void ahead_step(struct ahead *a, const struct ahead_insn *in, struct ahead_label
 	*l = (struct ahead_label){.events = in->events, .mode = QUIPU_MODE_NORMAL, .latency = 1};
 	l->livelock = settle(a, in->cycle);
 	drain(a, in->cycle);
+	end_wait(a, in->cycle);
 	if (in->stalled || in->fetch)
 		l->events |= QUIPU_INSN_STALLED;
 	if (a->state != AHEAD_NONE)
-		l->mode = run_ahead(a, in, &l->events);
+		l->mode = run_ahead(a, in, l);
 	if (IS(in, LOADS))
 		load(a, in, l);
-	if (IS(in, STORES) && a->nstores == AHEAD_STORES)
-		l->events |= QUIPU_INSN_STORES_FULL;
-	if (IS(in, STORES))
+	if (IS(in, STORES)) {
+		l->blocked |= want(a, AHEAD_FOR_STORE, in->cycle);
+		if (stores_full(a, in->cycle))
+			l->events |= QUIPU_INSN_STORES_FULL;
 		enter_store(a, in);
+	}
 	if (IS(in, LOADS) && missed) {
 		begin(a, in, l->latency);
 		set_missing(a, in->operands.dest, a->state != AHEAD_NONE);

@@ -6,8 +6,9 @@
  * checkpoint, the deferred queue and a scout are. Pure.
  *
  * One pass in program order, nothing is executed twice, and nothing here changes a cache or a
- * cycle: the labels are a model beside the models. Left out: the other strand of the core, and so
- * any waiting for it.
+ * cycle: the labels are a model beside the models. The strands of a core share the store buffer and
+ * the deferred queue; each has a clock of its own, so what the other one holds is told now and then
+ * (ahead_other), for a number of cycles. Left out: that a strand which waits falls behind.
  */
 #ifndef QUIPU_MODEL_AHEAD_H
 #define QUIPU_MODEL_AHEAD_H
@@ -19,10 +20,11 @@
 
 #define AHEAD_REGISTERS 128u /* numbers of registers; 0 is none */
 #define AHEAD_SOURCES	3u
-#define AHEAD_FILLS	16u /* lines on their way: the load buffer */
-#define AHEAD_STORES	32u /* the store buffer */
-#define AHEAD_DEFERRED	64u /* the deferred queue */
-#define AHEAD_FAILURES	8u  /* of one checkpoint in a row, then it is not speculated on */
+#define AHEAD_FILLS	16u   /* lines on their way: the load buffer */
+#define AHEAD_STORES	32u   /* the store buffer */
+#define AHEAD_DEFERRED	64u   /* the deferred queue */
+#define AHEAD_FAILURES	8u    /* of one checkpoint in a row, then it is not speculated on */
+#define AHEAD_BLOCKED	1024u /* cycles for which the other strand keeps this one from a slot */
 
 /* What an instruction reads and writes, by register number; 0: nothing. */
 struct ahead_operands {
@@ -66,6 +68,15 @@ struct ahead_store {
 	uint8_t bytes;
 };
 
+/* What a strand holds of its core's buffers, and for how many more cycles. */
+struct ahead_held {
+	uint16_t store_cycles, deferred_cycles;
+	uint8_t stores, deferred;
+};
+
+/* Which slot a strand waits for. */
+enum ahead_wait { AHEAD_FOR_NONE = 0, AHEAD_FOR_STORE, AHEAD_FOR_DEFERRED };
+
 enum ahead_state { AHEAD_NONE = 0, AHEAD_WAITING, AHEAD_CHECKPOINT, AHEAD_SCOUT };
 
 struct ahead {
@@ -82,7 +93,11 @@ struct ahead {
 	unsigned nfills;
 	struct ahead_store store[AHEAD_STORES];
 	unsigned nstores;
-	uint64_t drained; /* when the last store in the buffer is in the cache */
+	uint64_t drained;	 /* when the last store in the buffer is in the cache */
+	struct ahead_held other; /* what the core's other strand held ... */
+	uint64_t told;		 /* ... then */
+	uint64_t since;		 /* when the wait began */
+	uint8_t wait;		 /* enum ahead_wait */
 };
 
 /* What came of it. */
@@ -91,6 +106,7 @@ struct ahead_label {
 	uint16_t latency;
 	uint8_t mode; /* enum quipu_insn_mode */
 	bool yanked;  /* speculation was ended from outside */
+	bool blocked; /* it waits for a slot of the other strand, and has done so for long */
 	bool livelock;
 	/* Its transactions, in order, and how far each went. */
 	uint8_t ntransactions;
@@ -105,5 +121,9 @@ void ahead_init(struct ahead *, const struct ahead_times *);
 void ahead_step(struct ahead *, const struct ahead_insn *, struct ahead_label *);
 /* ahead_yank - an interrupt or signal takes the strand elsewhere. True: it was speculating. */
 bool ahead_yank(struct ahead *);
+/* ahead_holds - what the strand holds at @now; ahead_other - from @now on the other strand of its
+ * core holds this. Both clocks are those of the strand that is named. */
+void ahead_holds(const struct ahead *, uint64_t now, struct ahead_held *);
+void ahead_other(struct ahead *, uint64_t now, const struct ahead_held *);
 
 #endif

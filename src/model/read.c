@@ -210,6 +210,17 @@ static void read_replacement(const struct reader *r)
 		wrong(r, "/cpus", "quipu,replacement", "is neither \"plru\" nor \"lru\"");
 }
 
+/* Every core as the first. */
+static uint32_t core_cpus(const struct quipu_machine *m)
+{
+	uint32_t n = 1;
+
+	while (n < m->ncpus && m->cpus[n].socket == m->cpus[0].socket &&
+	       m->cpus[n].die == m->cpus[0].die && m->cpus[n].core == m->cpus[0].core)
+		n++;
+	return n;
+}
+
 void quipu_model_read(const struct quipu_machine *machine, struct quipu_model *model,
 		      struct quipu_notes *notes)
 {
@@ -227,6 +238,7 @@ void quipu_model_read(const struct quipu_machine *machine, struct quipu_model *m
 	read_cache(&r, &model->l3, 3, QUIPU_CACHE_UNIFIED, DEFAULT_L3);
 	if (!model->l3_cpus)
 		model->l3_cpus = 1;
+	model->core_cpus = core_cpus(machine);
 	read_tlb(&r, &model->itlb, "i");
 	read_tlb(&r, &model->dtlb, "d");
 	read_second_tlb(&r);

@@ -68,6 +68,7 @@ static const struct {
 	{"return-misses", QUIPU_SIGNAL_RETURN_MISSES},
 	{"labelled", QUIPU_SIGNAL_LABELLED},
 	{"yanks", QUIPU_SIGNAL_YANKS},
+	{"sibling-blocks", QUIPU_SIGNAL_SIBLING_BLOCKS},
 	{"livelocks", QUIPU_SIGNAL_LIVELOCKS},
 	{"l2-transactions", QUIPU_SIGNAL_L2_TRANSACTIONS},
 	{"l2-fetches", QUIPU_SIGNAL_L2_TRANSACTION + QUIPU_TRANSACTION_FETCH},

@@ -37,12 +37,20 @@ struct labels {
 	/* Of its own: what timing full adds to the cycles is the wait that running ahead avoids. */
 	uint64_t cycles;
 	struct ahead ahead;
+	uint64_t seen; /* the other strand's word in @held, */
+	uint16_t turn; /* and how often this one has written its own */
 	uint32_t n;
 	struct logged log[LOGGED];
 	_Alignas(64) uint8_t kept[KEPT]; /* of @block, when its record is gone */
 };
 
 static struct labels *labels[SEG_VCPUS];
+/*
+ * By CPU: what each strand holds of what its core shares. A word each, so that it is read whole;
+ * its top quarter tells a new one from an old one.
+ */
+#define CPUS 256u
+static uint64_t held[CPUS];
 static uint8_t place[SIGNALS]; /* scalar of each signal, NOWHERE: it is not wanted */
 
 static void find_places(void)
@@ -137,6 +145,46 @@ void label_signal(struct seg_vcpu *v)
 		v->scalar[place[QUIPU_SIGNAL_YANKS - FIRST]]++;
 }
 
+/* ---- the other strand ---- */
+
+/* Of a core of two. */
+static bool has_other(const struct seg_vcpu *v)
+{
+	return engine.model.core_cpus == 2 && v->cpu < CPUS;
+}
+
+/* Before a block: what a thread on the other strand has published since the last one. */
+static void hear_other(const struct seg_vcpu *v, struct labels *l)
+{
+	uint64_t word;
+
+	if (!has_other(v))
+		return;
+	word = __atomic_load_n(&held[v->cpu ^ 1], __ATOMIC_RELAXED);
+	if (word == l->seen)
+		return;
+	l->seen = word;
+	ahead_other(&l->ahead, l->cycles,
+		    &(struct ahead_held){.store_cycles = (uint16_t)(word >> 32),
+					 .deferred_cycles = (uint16_t)(word >> 16),
+					 .stores = (uint8_t)(word >> 8),
+					 .deferred = (uint8_t)word});
+}
+
+static void tell_other(const struct seg_vcpu *v, struct labels *l)
+{
+	struct ahead_held h;
+
+	if (!has_other(v))
+		return;
+	ahead_holds(&l->ahead, l->cycles, &h);
+	__atomic_store_n(&held[v->cpu],
+			 (uint64_t)++l->turn << 48 | (uint64_t)h.store_cycles << 32 |
+				 (uint64_t)h.deferred_cycles << 16 | (uint64_t)h.stores << 8 |
+				 h.deferred,
+			 __ATOMIC_RELAXED);
+}
+
 /* ---- the block is complete ---- */
 
 struct walk {
@@ -194,6 +242,8 @@ static void count(struct walk *w, const struct ahead_label *label)
 	w->insn.events = label->events;
 	w->insn.mode = label->mode;
 	w->insn.latency = label->latency;
+	if (label->blocked)
+		moved(w, QUIPU_SIGNAL_SIBLING_BLOCKS);
 	if (label->livelock)
 		moved(w, QUIPU_SIGNAL_LIVELOCKS);
 	if (label->yanked)
@@ -245,6 +295,7 @@ void label_step(struct seg_vcpu *v, const struct step *s, const int64_t now[INDE
 	l->block = NULL;
 	memcpy(w.now, now, sizeof(w.now));
 	if (b) {
+		hear_other(v, l);
 		step_sum(&engine.rates, &(struct step){.block = b, .skip = l->skip}, sum);
 		for (unsigned i = 0; i < INDEXES; i++)
 			w.now[i] -= sum[i];
@@ -255,6 +306,7 @@ void label_step(struct seg_vcpu *v, const struct step *s, const int64_t now[INDE
 			l->cycles += (uint64_t)(w.now[SEG_LANE_CYCLES] - before);
 			label_insn(&w, b, i, s);
 		}
+		tell_other(v, l);
 	}
 	l->n = 0;
 	if (!s || s->again)

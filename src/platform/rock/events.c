@@ -115,13 +115,11 @@ static const char *follow_mmu(uint64_t filter, struct out *o)
 }
 
 /* The three kinds of trouble that speculation runs into. */
-static const char *follow_sod(enum rock_type type, struct out *o)
+static quipu_signal sod_signal(enum rock_type type)
 {
 	if (type == TYPE_SIBLK)
-		return "waits for the other strand of a core (each strand of the model has its own "
-		       "buffers)";
-	put(o, type == TYPE_YANK ? QUIPU_SIGNAL_YANKS : QUIPU_SIGNAL_LIVELOCKS, 1, false);
-	return NULL;
+		return QUIPU_SIGNAL_SIBLING_BLOCKS;
+	return type == TYPE_YANK ? QUIPU_SIGNAL_YANKS : QUIPU_SIGNAL_LIVELOCKS;
 }
 
 unsigned rock_samples_follow(enum rock_type type, uint64_t filter, struct rock_follow *out)
@@ -150,7 +148,7 @@ unsigned rock_events_follow(enum rock_type type, unsigned source, uint64_t filte
 	else if (type == TYPE_MMU)
 		why = follow_mmu(filter, &o);
 	else if (rock_type_sod(type))
-		why = follow_sod(type, &o);
+		put(&o, sod_signal(type), 1, false);
 	else if (filter & QUIPU_ROCK_USER)
 		put(&o, type == TYPE_CYC ? QUIPU_SIGNAL_CYCLES : QUIPU_SIGNAL_INSTRUCTIONS, 1,
 		    false);

@@ -254,13 +254,118 @@ static void test_transactions(void **state)
 	     QUIPU_TRANSACTION_FLUSH);
 }
 
+/* The other strand holds all of the store buffer, and says so again and again. */
+static unsigned stores_beside(struct core *c, unsigned n, struct ahead_held other, unsigned every)
+{
+	unsigned blocked = 0;
+
+	for (unsigned i = 0; i < n; i++) {
+		if (every && i % every == 0)
+			ahead_other(&c->ahead, c->cycle, &other);
+		blocked += store(c, 0x8000 + 8 * i, 8)->blocked;
+	}
+	return blocked;
+}
+
+static void test_other_strand_stores(void **state)
+{
+	const struct ahead_held full = {.stores = 32, .store_cycles = 192}, none = {0};
+	struct core c;
+
+	(void)state;
+	begin(&c);
+	/* Its own stores fill the buffer: nobody else is to blame. */
+	assert_int_equal(stores_beside(&c, 5000, none, 100), 0);
+	assert_true(c.label.events & QUIPU_INSN_STORES_FULL);
+	begin(&c);
+	/* From the first store, at cycle 1, to the one that has waited for 1024 cycles; and again.
+	 */
+	assert_int_equal(stores_beside(&c, 1024, full, 100), 0);
+	assert_int_equal(stores_beside(&c, 1, full, 1), 1);
+	assert_int_equal(stores_beside(&c, 1024, full, 100), 1);
+	begin(&c);
+	/* Told once, it holds them until they are drained. */
+	ahead_other(&c.ahead, 0, &full);
+	assert_true(store(&c, 0x8000, 8)->events & QUIPU_INSN_STORES_FULL);
+	wait(&c, 200);
+	assert_false(store(&c, 0x8000, 8)->events & QUIPU_INSN_STORES_FULL);
+	assert_int_equal(stores_beside(&c, 5000, full, 0), 0);
+	begin(&c);
+	/* A slot is free for a while: the wait begins anew. */
+	assert_int_equal(stores_beside(&c, 1000, full, 100), 0);
+	wait(&c, 400);
+	alu(&c, 1, 2);
+	assert_int_equal(stores_beside(&c, 1000, full, 100), 0);
+	/* A system call ends it as well. */
+	step(&c, (struct ahead_insn){.class = QUIPU_INSN_TRAP, .trap = true});
+	assert_int_equal(stores_beside(&c, 1000, full, 100), 0);
+}
+
+static void test_other_strand_queue(void **state)
+{
+	const struct ahead_held full = {.deferred = 64, .deferred_cycles = 300};
+	unsigned blocked = 0;
+	struct core c;
+
+	(void)state;
+	begin(&c);
+	ahead_other(&c.ahead, 0, &full);
+	load(&c, 1, 0x2000, DRAM);
+	assert_int_equal(alu(&c, 2, 1)->mode, QUIPU_MODE_DEFERRED);
+	/* There is no slot for another: it scouts. */
+	assert_int_equal(alu(&c, 2, 1)->mode, QUIPU_MODE_SCOUT);
+	begin(&c);
+	for (unsigned i = 0; c.cycle < 2200; i++) {
+		ahead_other(&c.ahead, c.cycle, &full);
+		load(&c, 1, 0x2000 + 64 * i, DRAM);
+		blocked += c.label.blocked;
+		blocked += alu(&c, 2, 1)->blocked;
+		wait(&c, 260);
+		alu(&c, 3, 3);
+	}
+	/* One window of 250 cycles after the other, and a slot in none of them. */
+	assert_int_equal(blocked, 2);
+}
+
+static void test_holds(void **state)
+{
+	struct ahead_held h;
+	struct core c;
+
+	(void)state;
+	begin(&c);
+	ahead_holds(&c.ahead, c.cycle, &h);
+	assert_int_equal(h.stores | h.store_cycles | h.deferred | h.deferred_cycles, 0);
+	store(&c, 0x8000, 8);
+	store(&c, 0x8008, 8);
+	ahead_holds(&c.ahead, c.cycle, &h);
+	assert_int_equal(h.stores, 2);
+	assert_int_equal(h.store_cycles, 11); /* two of 6 cycles, the first of them a cycle ago */
+	load(&c, 1, 0x2000, DRAM);
+	alu(&c, 2, 1);
+	alu(&c, 3, 2);
+	ahead_holds(&c.ahead, c.cycle, &h);
+	assert_int_equal(h.deferred, 2);
+	assert_int_equal(h.deferred_cycles, 248);
+	wait(&c, 300);
+	ahead_holds(&c.ahead, c.cycle, &h);
+	assert_int_equal(h.stores | h.store_cycles | h.deferred | h.deferred_cycles, 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_normal),	   cmocka_unit_test(test_out_of_order),
-		cmocka_unit_test(test_checkpoint), cmocka_unit_test(test_scout),
-		cmocka_unit_test(test_failures),   cmocka_unit_test(test_yank),
-		cmocka_unit_test(test_buffers),	   cmocka_unit_test(test_transactions),
+		cmocka_unit_test(test_normal),
+		cmocka_unit_test(test_out_of_order),
+		cmocka_unit_test(test_checkpoint),
+		cmocka_unit_test(test_scout),
+		cmocka_unit_test(test_failures),
+		cmocka_unit_test(test_yank),
+		cmocka_unit_test(test_buffers),
+		cmocka_unit_test(test_transactions),
+		cmocka_unit_test(test_other_strand_stores),
+		cmocka_unit_test(test_other_strand_queue),
+		cmocka_unit_test(test_holds),
 	};
 
 	return cmocka_run_group_tests_name("ahead", tests, NULL, NULL);

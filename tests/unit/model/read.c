@@ -26,8 +26,8 @@ static struct quipu_model model_of(const char *cpus, const char *cpu)
 	snprintf(
 		source, sizeof(source),
 		"/dts-v1/; / { compatible = \"x\"; cpus { #address-cells = <1>; #size-cells = <0>; %s "
-		"cpu@0 { device_type = \"cpu\"; reg = <0>; compatible = \"riscv\"; riscv,isa = \"rv64imac\"; %s }; "
-		"cpu@1 { device_type = \"cpu\"; reg = <1>; compatible = \"riscv\"; riscv,isa = \"rv64imac\"; %s }; "
+		"c0: cpu@0 { device_type = \"cpu\"; reg = <0>; compatible = \"riscv\"; riscv,isa = \"rv64imac\"; %s }; "
+		"c1: cpu@1 { device_type = \"cpu\"; reg = <1>; compatible = \"riscv\"; riscv,isa = \"rv64imac\"; %s }; "
 		"l2: l2 { cache-level = <2>; cache-unified; cache-size = <0x20000>; cache-sets = <256>; "
 		"quipu,latency = <9>; }; }; };",
 		cpus, cpu, cpu);
@@ -99,6 +99,18 @@ static void geometry_comes_from_the_tree(void **state)
 	assert_false(noted(&notes, QUIPU_NOTE_WRONG, NULL, NULL));
 }
 
+static void threads_of_a_core_are_counted(void **state)
+{
+	(void)state;
+	assert_int_equal(model_of("", "").core_cpus, 1);
+	assert_int_equal(
+		model_of("cpu-map { socket0 { cluster0 { core0 { thread0 { cpu = <&c0>; }; "
+			 "thread1 { cpu = <&c1>; }; }; }; }; };",
+			 "")
+			.core_cpus,
+		2);
+}
+
 static void what_cannot_be_is_told_and_not_taken(void **state)
 {
 	struct quipu_model m =
@@ -125,6 +137,7 @@ int main(void)
 		cmocka_unit_test_teardown(a_silent_tree_has_no_caches_and_the_default_predictor,
 					  clear),
 		cmocka_unit_test_teardown(geometry_comes_from_the_tree, clear),
+		cmocka_unit_test_teardown(threads_of_a_core_are_counted, clear),
 		cmocka_unit_test_teardown(what_cannot_be_is_told_and_not_taken, clear),
 	};
 
