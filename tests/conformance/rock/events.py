@@ -51,9 +51,10 @@ def count_every(work, pmu, options):
 def every_event(work):
     counted = count_every(work, "rock", ())
     zero = {name for name, n in counted.items() if not n}
-    # Nothing of a small integer program of one thread: floating point, livelocks, waits for the other strand; and what
-    # is too rare for its sampler.
-    few = {"instr_float", "lvlk", "siblk"}
+    # Nothing of a small program of one thread: livelocks, waits for the other strand; and what is too rare for its
+    # sampler. Floating point is only in the C library's copies: whether a sampler meets one depends on where the stack
+    # lies, and that on the environment's size.
+    few = {"lvlk", "siblk"}
     holds(few <= zero, f"{few - zero} counted something")
     holds(len(counted) - len(zero) >= 28, f"only {len(counted) - len(zero)} events counted anything: 0 are {sorted(zero)}")
 
