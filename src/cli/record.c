@@ -526,11 +526,24 @@ static int finish_file(struct recording *r, char **argv)
 	return rc ? cli_error("%s", err.text) : 0;
 }
 
-/* Events that never ran, and what the drivers remarked of the others. */
+/* An event had a counter in a part of the time only: where the samples fell says little of the
+ * rest. */
+static void tell_of_share(const struct recording *r, size_t i, uint64_t running, uint64_t enabled)
+{
+	if (running < enabled / 100 * 99)
+		fprintf(stderr,
+			"quipu: %s had a counter in %.2f%% of the time of its tasks, and the samples "
+			"are of that part: others held it (`quipu stat` tells what it would have "
+			"counted)\n",
+			r->list.items[i].name, 100.0 * (double)running / (double)enabled);
+}
+
+/* Events that never ran, or in a part of the time, and what the drivers remarked of the others. */
 static void tell_of_events(const struct recording *r)
 {
 	for (size_t i = 0; i < r->list.n; i++) {
 		const char *reason = NULL, *remark = NULL;
+		uint64_t running = 0, enabled = 0;
 		bool ran = false;
 
 		for (unsigned at = 0; at < r->ncpus; at++) {
@@ -538,6 +551,9 @@ static void tell_of_events(const struct recording *r)
 
 			quipu_event_count(r->events[i * r->ncpus + at], &c);
 			ran = ran || c.running;
+			running += c.running;
+			/* On whatever CPU its tasks are, each one's event is enabled. */
+			enabled = c.enabled > enabled ? c.enabled : enabled;
 			reason = reason ? reason : c.reason; /* programs begin on the first */
 			remark = c.remark ? c.remark : remark;
 		}
@@ -546,6 +562,8 @@ static void tell_of_events(const struct recording *r)
 				reason ? reason : "it was not enabled while the program ran");
 		else if (remark)
 			fprintf(stderr, "quipu: %s %s\n", r->list.items[i].name, remark);
+		if (ran)
+			tell_of_share(r, i, running, enabled);
 	}
 }
 

@@ -143,7 +143,7 @@ def sampler_life(work):
     equal(sum(pending), sum("element at" in line for line in lines), "what PENDING counts is what was written")
 
 
-@test("threads of one chip take turns at its counter: the truth is beside the estimate")
+@test("threads of one chip share its counter: the truth is beside the estimate")
 def threads(work):
     row = work.stat("rock/instructions/", THREADS, options=("-m", "rock"))[0]
     holds(row["pcnt-running"] < 100, f"one counter for four threads: {row}")
@@ -151,6 +151,15 @@ def threads(work):
     whole = count(work, "rock_chip/instructions/", "-a", program=THREADS)
     # Two runs: what threads do while they wait for one another differs a little.
     holds(abs(truth - whole) < whole / 100, f"truth {truth}, counted by the chip {whole}")
+
+
+@test("record says of how much of the threads' time its samples are, where one counter was for all")
+def share(work):
+    result = work.quipu("record", "-m", "rock", "-c", "5003", "--", THREADS, status=0)
+    match = re.search(r"cycles had a counter in (\d+\.\d+)% of the time of its tasks", result.err)
+    holds(match and float(match.group(1)) < 99, result.err)
+    result = work.quipu("record", "-m", "rock", "-c", "5003", "--", RECURSE, status=0)
+    holds("had a counter in" not in result.err, result.err)
 
 
 @test("refusals name the reason: a period out of range, a chip that is shared")
