@@ -192,6 +192,19 @@ static int print_json(const struct model_events *list, const struct options *o)
 	return 0;
 }
 
+/* A number of a hypervisor that is only declared must not be taken for a measurement. */
+static void tell_of_hypervisor(const struct quipu_machine *m)
+{
+	int node = quipu_machine_find(m, "quipu,hypervisor");
+	const uint32_t *cells;
+
+	if (node < 0 || quipu_machine_cells(m, node, "quipu,synthetic", &cells) < 0)
+		return;
+	puts("\nIn hypervisor state (:h) instructions and cycles count, and events that a charge declares "
+	     "besides (quipu,extra-events);\nall others count 0 there. Hypervisor activity is declared by the "
+	     "machine description; no hypervisor code was executed.");
+}
+
 static int list(struct options *o)
 {
 	struct quipu_machine *machine = cli_machine_load(o->machine, false);
@@ -215,6 +228,8 @@ static int list(struct options *o)
 		o->column = name_column(&events, o);
 		status = o->json ? print_json(&events, o) : print_table(text, &events, o);
 		model_events_free(&events);
+		if (!status && !o->json)
+			tell_of_hypervisor(m);
 	}
 	model_close(&model);
 	quipu_notes_free(&notes);

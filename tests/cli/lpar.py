@@ -77,6 +77,32 @@ def _(work):
                          "modelled", "instructions"], "the line of --per-mode")
 
 
+@test("events that a charge declares besides: on top of the program's own, modelled; the list says what counts there")
+def _(work):
+    source = os.path.join(os.environ["QUIPU_SOURCE"], "machines")
+    with open(os.path.join(source, "lpar.dts"), encoding="utf-8") as f:
+        tree = f.read().replace("quipu,insns = <12 38 180 26 14>;", """quipu,insns = <12 38 180 26 14>;
+            quipu,extra-events-names = "PM_LD_CMPL", "PM_BR_CMPL"; quipu,extra-events-counts = <40 25>;""", 1)
+    with open(work.path("own.dts"), "w", encoding="utf-8") as f:
+        f.write(tree)
+    work.run("dtc", "-q", "-i", source, "-I", "dts", "-O", "dtb", "-o", "own.dtb", "own.dts", status=0)
+
+    def counted(machine, event):
+        row = work.stat(event, guest(), options=("-m", machine))[0]
+        return int(float(row["counter-value"])), row["class"]
+
+    faults = int(re.search(r"h-enter +(\d+) times", work.quipu("stat", "-m", "lpar", guest(), status=0).err).group(1))
+    for event, each in (("PM_LD_CMPL", 40), ("branches", 25)):
+        user, label = counted("lpar", event)
+        equal(label, "exact", f"{event}: nothing is declared")
+        equal(counted("own.dtb", event + ":u"), (user, "exact"), event + ":u")
+        equal(counted("own.dtb", event + ":h"), (each * faults, "modelled"), event + ":h")
+        equal(counted("own.dtb", event), (user + each * faults, "modelled"), event)
+    listed = work.quipu("list", "-m", "lpar", status=0).out
+    holds("no hypervisor code was executed" in listed and "count 0 there" in listed, listed)
+    holds("hypervisor" not in work.quipu("list", "-m", "power9", "instructions", status=0).out, "power9")
+
+
 @test("the stock perf reads the recording without complaint, and names the export's hypervisor")
 def _(work):
     recording(work, "-c", "97")

@@ -15,6 +15,9 @@ int lpar_charges_start(struct lpar_charges *all, struct power_pmu *pmu,
 		       const struct quipu_platform_env *env)
 {
 	all->pmu = pmu;
+	for (unsigned i = 0; i < all->n; i++)
+		for (unsigned k = 0; k < all->charge[i].nextra; k++)
+			power_pmu_declare(pmu, all->charge[i].extra[k].event);
 	all->ncpus = env->machine->ncpus;
 	all->spend = env->spend;
 	all->spend_arg = env->spend_arg;
@@ -56,6 +59,8 @@ static void visit(struct lpar_charges *all, const struct quipu_interrupt *at, st
 		insns += s[i].insns;
 		cycles += s[i].cycles;
 	}
+	s[c->npath - 1].extra = c->extra;
+	s[c->npath - 1].nextra = c->nextra;
 	c->count++;
 	c->insns += insns;
 	c->cycles += cycles;

@@ -13,6 +13,7 @@
 
 #define CHARGES	     64u
 #define CHARGE_PATH  16u /* most methods of a charge */
+#define CHARGE_EXTRA 8u	 /* most events besides */
 #define TRIGGER_MOST 8u	 /* charges of a trigger */
 
 struct lpar_method {
@@ -29,6 +30,8 @@ struct lpar_charge {
 	bool dispatches; /* the virtual processor left its processor */
 	struct lpar_method path[CHARGE_PATH];
 	unsigned npath;
+	struct power_extra extra[CHARGE_EXTRA]; /* of each call */
+	unsigned nextra;
 	uint32_t max_units;
 	uint64_t count, insns, cycles; /* what it has cost */
 };

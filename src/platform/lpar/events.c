@@ -13,6 +13,7 @@
 #include <quipu/bits.h>
 
 #include "platform/lpar/charge.h"
+#include "platform/power/events.h"
 
 #define INSNS_MOST 100000000u
 #define UNITS_MOST 65536u
@@ -93,12 +94,59 @@ static int read_path(const struct lpar_tree *t, int node, const struct quipu_hvm
 	return 0;
 }
 
+/* The row of the core PMU's table, whose name outlives the tree; NULL: no such event. */
+static const struct power_event *event_named(const char *name)
+{
+	const struct power_event *e = power_events;
+
+	while (e->name && strcmp(e->name, name) != 0)
+		e++;
+	return e->name ? e : NULL;
+}
+
+/* Events besides instructions and cycles, which the path says. */
+static int read_extras(const struct lpar_tree *t, int node, struct lpar_charge *c)
+{
+	const char *const names = "quipu,extra-events-names", *const counts =
+								      "quipu,extra-events-counts";
+	const uint32_t *cells;
+	int n = fdt_stringlist_count(t->m->fdt, node, names);
+	int nc = quipu_machine_cells(t->m, node, counts, &cells);
+
+	if (n == -FDT_ERR_NOTFOUND && nc < 0)
+		return 0;
+	if (n < 1 || n > (int)CHARGE_EXTRA)
+		return lpar_wrong(t, node, names, "needs 1 to %u events", CHARGE_EXTRA);
+	if (nc != n)
+		return lpar_wrong(t, node, counts, "needs a number for each of the %d events", n);
+	for (int i = 0; i < n; i++) {
+		const char *name = fdt_stringlist_get(t->m->fdt, node, names, i, NULL);
+		const struct power_event *e = event_named(name);
+
+		if (!e)
+			return lpar_wrong(t, node, names, "the core PMU has no event %s", name);
+		if (e->signal == QUIPU_SIGNAL_INSTRUCTIONS || e->signal == QUIPU_SIGNAL_CYCLES)
+			return lpar_wrong(t, node, names,
+					  "%s follows from quipu,insns and quipu,cpi-milli", name);
+		if (bits_be32(cells + i) > INSNS_MOST)
+			return lpar_wrong(t, node, counts, "%s: too many", name);
+		c->extra[c->nextra++] = (struct power_extra){e->name, bits_be32(cells + i)};
+	}
+	return 0;
+}
+
 static int read_charge(const struct lpar_tree *t, int node, const struct quipu_hvmap *map,
 		       struct lpar_charges *all)
 {
-	static const char *const known[] = {
-		"quipu,hcall",		"quipu,vector",	   "quipu,path", "quipu,insns",
-		"quipu,insns-per-unit", "quipu,max-units", NULL};
+	static const char *const known[] = {"quipu,hcall",
+					    "quipu,vector",
+					    "quipu,path",
+					    "quipu,insns",
+					    "quipu,insns-per-unit",
+					    "quipu,max-units",
+					    "quipu,extra-events-names",
+					    "quipu,extra-events-counts",
+					    NULL};
 	struct lpar_charge *c = &all->charge[all->n];
 	uint64_t units;
 	int err;
@@ -120,7 +168,8 @@ static int read_charge(const struct lpar_tree *t, int node, const struct quipu_h
 	if (err)
 		return err;
 	c->max_units = (uint32_t)units;
-	return read_path(t, node, map, c);
+	err = read_path(t, node, map, c);
+	return err ? err : read_extras(t, node, c);
 }
 
 /* ---- triggers ---- */

@@ -201,7 +201,8 @@ static bool counted(const struct power_driver *d, const struct power_event *x)
 
 static bool want(const struct power_driver *d, quipu_signal s)
 {
-	return !d->signals->ops->want || !d->signals->ops->want(d->signals, s);
+	return s == QUIPU_SIGNAL_NONE || !d->signals->ops->want ||
+	       !d->signals->ops->want(d->signals, s);
 }
 
 static bool needs_full(const struct power_event *x)
@@ -231,8 +232,10 @@ static int check_model(struct power_driver *d, uint64_t code)
 				  needs_full(x) ? ": --timing full" : "");
 		return -ENOENT;
 	}
-	/* An event of one signal is told to the engine by whoever opens it. */
-	if (x->minus != QUIPU_SIGNAL_NONE && (!want(d, x->signal) || !want(d, x->minus))) {
+	/* An event that is one signal and nothing else is told to the engine by whoever opens it.
+	 */
+	if ((x->minus != QUIPU_SIGNAL_NONE || power_pmu_declared(d->hardware, x)) &&
+	    (!want(d, x->signal) || !want(d, x->minus))) {
 		quipu_core_reason(d->core, "the engine has no counter left for %s", x->name);
 		return -EOPNOTSUPP;
 	}
@@ -549,7 +552,8 @@ static quipu_signal power_signal(const struct quipu_event *e, bool *filtered)
 	*filtered = quipu_event_attr(e)->flags & QUIPU_ATTR_EXCLUDE_USER;
 	/* With what the hypervisor is declared to add, the engine's signal is not all of it. */
 	if (d->partition && x && !(quipu_event_attr(e)->flags & QUIPU_ATTR_EXCLUDE_HV) &&
-	    (x->signal == QUIPU_SIGNAL_INSTRUCTIONS || x->signal == QUIPU_SIGNAL_CYCLES))
+	    (x->signal == QUIPU_SIGNAL_INSTRUCTIONS || x->signal == QUIPU_SIGNAL_CYCLES ||
+	     power_pmu_declared(d->hardware, x)))
 		return QUIPU_SIGNAL_NONE;
 	if (x && bits_get(code, POWER_MARK))
 		return eligible == 5   ? QUIPU_SIGNAL_LOADS

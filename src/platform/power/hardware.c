@@ -13,6 +13,7 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include <quipu/bits.h>
 
@@ -36,6 +37,8 @@ struct power_cpu {
 	bool in_use; /* VPA byte 0xbb */
 };
 
+#define DECLARED 4u /* words: more bits than power_events has rows */
+
 struct power_pmu {
 	struct quipu_signals *signals;
 	unsigned ncpus;
@@ -43,6 +46,7 @@ struct power_pmu {
 	bool partition, perfmon;
 	void (*pmi)(void *arg, unsigned cpu, const struct quipu_interrupt *);
 	void *arg;
+	uint64_t declared[DECLARED];
 };
 
 /* ---- what a counter counts ---- */
@@ -204,6 +208,13 @@ void power_pmu_interrupt(struct power_pmu *p, const struct quipu_interrupt *irq)
 
 enum in_hypervisor { COUNTS_NOTHING, COUNTS_INSNS, COUNTS_CYCLES };
 
+static bool frozen_there(const struct power_cpu *c, unsigned i)
+{
+	return c->closed ||
+	       c->mmcr0 & (MMCR0_FC | MMCR0_FCHV | (i < 4 ? MMCR0_FC14 : MMCR0_FC56)) ||
+	       c->mmcr2 & POWER_FCH >> 9 * i;
+}
+
 /* What a counter counts with HV = 1, PR = 0: the model has no more than this of it. */
 static enum in_hypervisor counts_there(const struct power_cpu *c, unsigned i)
 {
@@ -217,8 +228,7 @@ static enum in_hypervisor counts_there(const struct power_cpu *c, unsigned i)
 	};
 	const struct power_event *e;
 
-	if (c->closed || c->mmcr0 & (MMCR0_FC | MMCR0_FCHV | (i < 4 ? MMCR0_FC14 : MMCR0_FC56)) ||
-	    c->mmcr2 & POWER_FCH >> 9 * i)
+	if (frozen_there(c, i))
 		return COUNTS_NOTHING;
 	if (i >= 4)
 		return i == 4 ? COUNTS_INSNS : COUNTS_CYCLES;
@@ -262,11 +272,44 @@ static void pass(struct power_cpu *c, const struct power_stretch *s, uint64_t in
 	}
 }
 
+/* The alert, at the @k-th instruction of the stretch. */
+static void alert_there(struct power_cpu *c, const struct power_stretch *s, uint64_t k)
+{
+	uint64_t slots = s->size / 4;
+
+	c->siar = s->start + 4 * (slots ? k % slots : 0);
+	c->sier = SIER_SIHV | SIER_SIAR_VALID;
+	c->sdar = 0;
+	if (c->mmcr0 & MMCR0_FCECE)
+		c->mmcr0 |= MMCR0_FC;
+	c->mmcr0 = (c->mmcr0 & ~MMCR0_PMAE) | MMCR0_PMAO;
+}
+
+/* What was declared besides happens with the last instruction. True: a counter overflowed. */
+static bool count_extras(struct power_cpu *c, const struct power_stretch *s)
+{
+	bool over = false;
+
+	for (unsigned i = 0; s->nextra && i < 4; i++) {
+		const struct power_event *e = frozen_there(c, i) ? NULL : selected(c, i);
+		uint64_t before = c->pmc[i].value, n = 0;
+
+		for (size_t k = 0; e && k < s->nextra; k++)
+			n += strcmp(e->name, s->extra[k].event) ? 0 : s->extra[k].count;
+		c->pmc[i].value = (before + n) & bits_mask(32);
+		over |= condition_enabled(c, i) && before < PMC_NEGATIVE &&
+			before + n >= PMC_NEGATIVE;
+	}
+	if (over)
+		alert_there(c, s, s->insns ? s->insns - 1 : 0);
+	return over;
+}
+
 /* One stretch; true when it raised the alert. Without FCECE the counters go on behind it. */
 static bool run_stretch(struct power_cpu *c, const struct power_stretch *s)
 {
 	struct power_stretch rest = *s;
-	uint64_t k = UINT64_MAX, slots = s->size / 4;
+	uint64_t k = UINT64_MAX;
 
 	for (unsigned i = 0; i < POWER_PMCS; i++) {
 		uint64_t at = overflow_at(c, i, s);
@@ -276,19 +319,29 @@ static bool run_stretch(struct power_cpu *c, const struct power_stretch *s)
 	}
 	if (k == UINT64_MAX) {
 		pass(c, s, s->insns);
-		return false;
+		return count_extras(c, s);
 	}
 	pass(c, s, k);
-	c->siar = s->start + 4 * (slots ? k % slots : 0);
-	c->sier = SIER_SIHV | SIER_SIAR_VALID;
-	c->sdar = 0;
-	if (c->mmcr0 & MMCR0_FCECE)
-		c->mmcr0 |= MMCR0_FC;
-	c->mmcr0 = (c->mmcr0 & ~MMCR0_PMAE) | MMCR0_PMAO;
+	alert_there(c, s, k);
 	rest.insns -= k;
 	rest.cycles -= bits_muldiv(k, s->cycles, s->insns ? s->insns : 1);
 	pass(c, &rest, rest.insns);
+	count_extras(c, s);
 	return true;
+}
+
+void power_pmu_declare(struct power_pmu *p, const char *event)
+{
+	for (size_t i = 0; power_events[i].name && i < 64 * DECLARED; i++)
+		if (!strcmp(power_events[i].name, event))
+			p->declared[i / 64] |= UINT64_C(1) << i % 64;
+}
+
+bool power_pmu_declared(const struct power_pmu *p, const struct power_event *e)
+{
+	size_t i = (size_t)(e - power_events);
+
+	return i < 64 * DECLARED && p->declared[i / 64] >> i % 64 & 1;
 }
 
 void power_pmu_visit(struct power_pmu *p, const struct quipu_interrupt *at,

@@ -39,6 +39,7 @@ enum power_spr {
 #define SIER_SIHV	UINT64_C(0x1000000)
 #define SIER_SIAR_VALID UINT64_C(0x0400000)
 
+struct power_event;
 struct power_pmu;
 
 struct power_pmu *power_pmu_new(const struct quipu_machine *, struct quipu_signals *);
@@ -62,12 +63,20 @@ void power_pmu_interrupt(struct power_pmu *, const struct quipu_interrupt *);
  * power_pmu_visit - thread @at->cpu, about to go on at @at->pc, ran these stretches of hypervisor
  *	code: counters that are not frozen then count them. A counter that overflows freezes as
  *	always; the interrupt comes after the return.
+ * power_pmu_declare - visits may bring events of this name besides; power_pmu_declared - may they?
+ *	The counts of such an event are not the engine's alone.
  * power_pmu_redispatched - the thread was off its processor: registers that are not in use come
  *	back in reset state.
  */
+struct power_extra {
+	const char *event; /* as power_events calls it */
+	uint32_t count;
+};
 struct power_stretch {
 	uint64_t start, size; /* of the function */
 	uint64_t insns, cycles;
+	const struct power_extra *extra; /* what else happened, by its end */
+	size_t nextra;
 };
 void power_pmu_set_partition(struct power_pmu *, bool perfmon);
 int power_h_perfmon(struct power_pmu *, unsigned cpu, uint64_t set, uint64_t reset, uint64_t *mode);
@@ -75,6 +84,8 @@ void power_vpa_in_use(struct power_pmu *, unsigned cpu, bool);
 bool power_vpa_is_in_use(const struct power_pmu *, unsigned cpu);
 void power_pmu_visit(struct power_pmu *, const struct quipu_interrupt *at,
 		     const struct power_stretch *, size_t n);
+void power_pmu_declare(struct power_pmu *, const char *event);
+bool power_pmu_declared(const struct power_pmu *, const struct power_event *);
 void power_pmu_redispatched(struct power_pmu *, unsigned cpu);
 /* The deadline slot that counter @pmc (1..6) of @cpu uses from now on: its event keeps one while
  * the counter changes. */

@@ -645,6 +645,98 @@ static void dispatches(void **state)
 	end(&w);
 }
 
+/* ---- quipu,extra-events: what a charge declares besides ---- */
+
+static void add_extras(struct world *w, const char *name, const char *second, uint32_t n)
+{
+	int node = bed_node(&w->tree, "charges/h-enter");
+
+	assert_int_equal(fdt_setprop_string(w->tree.fdt, node, "quipu,extra-events-names", name),
+			 0);
+	if (second)
+		assert_int_equal(fdt_appendprop_string(w->tree.fdt, node,
+						       "quipu,extra-events-names", second),
+				 0);
+	if (n)
+		assert_int_equal(
+			fdt_appendprop_u32(w->tree.fdt, node, "quipu,extra-events-counts", n), 0);
+	if (n && second)
+		assert_int_equal(
+			fdt_appendprop_u32(w->tree.fdt, node, "quipu,extra-events-counts", 2), 0);
+}
+
+static void extra_events(void **state)
+{
+	static struct seen seen[64];
+	struct quipu_event *e[3];
+	struct world w;
+
+	(void)state;
+	begin(&w);
+	add_extras(&w, "PM_LD_CMPL", "PM_BR_CMPL", 40);
+	start(&w);
+	assert_non_null(w.system);
+	/* PM_LD_CMPL of the hypervisor, of user and hypervisor, of the user alone */
+	for (unsigned i = 0; i < 3; i++) {
+		static const uint64_t flags[] = {H, 0, U};
+
+		e[0] = open_event(&w, 0x4003e, flags[i], 0, 0);
+		feed(&w, QUIPU_SIGNAL_LOADS, 1000);
+		happens(&w, QUIPU_ACTIVITY_PAGE_FAULT, 3);
+		happens(&w, QUIPU_ACTIVITY_IDLE, 1); /* declares none */
+		assert_int_equal(count(e[0]), 1000 * (i > 0) + 120 * (i < 2));
+		quipu_event_close(e[0]);
+	}
+	e[0] = open_event(&w, 0x4d05e, H, 0, 0);
+	happens(&w, QUIPU_ACTIVITY_PAGE_FAULT, 3);
+	assert_int_equal(count(e[0]), 6);
+	quipu_event_close(e[0]);
+	/* they overflow with the last instruction of the path: one sample a visit, 40 of 40 counted
+	 */
+	e[0] = open_event(&w, 0x4003e, H, 100,
+			  PERF_SAMPLE_IP | PERF_SAMPLE_TIME | PERF_SAMPLE_CALLCHAIN);
+	happens(&w, QUIPU_ACTIVITY_PAGE_FAULT, 10);
+	assert_int_equal(samples(&w, seen, 64), 4); /* 120, 200, 320, 400 of 400 */
+	for (unsigned i = 0; i < 4; i++) {
+		assert_int_equal(seen[i].misc & 7, PERF_RECORD_MISC_HYPERVISOR);
+		assert_int_equal(seen[i].ip, 0xa01280 + 4 * 13);
+	}
+	assert_int_equal(count(e[0]), 400);
+	quipu_event_unmap(e[0]);
+	quipu_event_close(e[0]);
+	end(&w);
+}
+
+static void wrong_extras(void **state)
+{
+	static const struct {
+		const char *name, *second;
+		uint32_t n;
+		const char *says;
+	} rows[] = {{"PM_LD_CMPL", NULL, 0, "a number for each"},
+		    {"PM_NOTHING", NULL, 1, "has no event PM_NOTHING"},
+		    {"PM_INST_CMPL", NULL, 1, "follows from"},
+		    {"PM_CYC", NULL, 1, "follows from"},
+		    {"PM_LD_CMPL", NULL, 200000000, "too many"}};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		struct world w;
+		bool said = false;
+
+		begin(&w);
+		add_extras(&w, rows[i].name, rows[i].second, rows[i].n);
+		start(&w);
+		assert_null(w.system);
+		for (size_t k = 0; k < w.notes.n; k++)
+			said |= strstr(w.notes.items[k].text, rows[i].says) != NULL;
+		if (!said)
+			fail_msg("row %zu: %s", i,
+				 w.notes.n ? w.notes.items[0].text : "nothing was said");
+		end(&w);
+	}
+}
+
 /* ---- what a tree may get wrong ---- */
 
 static void wrong_trees(void **state)
@@ -718,6 +810,8 @@ int main(void)
 		{"RT-48: mode of a sample by SIER, context, machine, marking", rt48, NULL, NULL,
 		 NULL},
 		{"RT-49 C16: user, kernel, hypervisor", rt49, NULL, NULL, NULL},
+		{"events that a charge declares besides", extra_events, NULL, NULL, NULL},
+		{"declared wrongly", wrong_extras, NULL, NULL, NULL},
 		{"RT-58: the hypervisor alone needs no privilege", rt58, NULL, NULL, NULL},
 		{"C24: H_PERFMON once for each CPU", c24, NULL, NULL, NULL},
 		{"C24: H_PERFMON and the VPA byte", h_perfmon, NULL, NULL, NULL},
