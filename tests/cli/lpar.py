@@ -98,6 +98,11 @@ def _(work):
         equal(counted("own.dtb", event + ":u"), (user, "exact"), event + ":u")
         equal(counted("own.dtb", event + ":h"), (each * faults, "modelled"), event + ":h")
         equal(counted("own.dtb", event), (user + each * faults, "modelled"), event)
+        for machine, want in (("own.dtb", "modelled"), ("lpar", "exact")):
+            events = json.loads(work.quipu("list", "-m", machine, "--json", event, status=0).out)
+            equal({e["class"] for e in events if e["name"] in (event, f"cpu/{event}/")}, {want}, f"{event} in the list of {machine}")
+    for event in json.loads(work.quipu("list", "-m", "lpar", "--json", "PM_INST_CMPL", status=0).out):
+        equal(event["class"], "modelled", "instructions of user and hypervisor together")
     listed = work.quipu("list", "-m", "lpar", status=0).out
     holds("no hypervisor code was executed" in listed and "count 0 there" in listed, listed)
     holds("hypervisor" not in work.quipu("list", "-m", "power9", "instructions", status=0).out, "power9")

@@ -161,9 +161,9 @@ static int make(struct room *r, const struct quipu_platform_env *env)
 		return -ENOMEM;
 	power_pmu_set_partition(r->pmu, has_h_perfmon(env->machine));
 	power_pmu_set_handler(r->pmu, on_pmi, r);
-	err = power_driver_new(env, r->pmu, &r->driver);
+	err = lpar_charges_start(&r->charges, r->pmu, env); /* tells the PMU what they bring */
 	if (!err)
-		err = lpar_charges_start(&r->charges, r->pmu, env);
+		err = power_driver_new(env, r->pmu, &r->driver);
 	return err ? err : start_dispatches(r, env->machine);
 }
 

@@ -210,6 +210,14 @@ static bool needs_full(const struct power_event *x)
 	return x->signal == QUIPU_SIGNAL_STALL_FRONTEND || x->signal == QUIPU_SIGNAL_STALL_BACKEND;
 }
 
+/* Does a count without :u include what the hypervisor is declared to do? */
+static bool hypervisor_adds(const struct power_driver *d, const struct power_event *x)
+{
+	return d->partition && x &&
+	       (x->signal == QUIPU_SIGNAL_INSTRUCTIONS || x->signal == QUIPU_SIGNAL_CYCLES ||
+		power_pmu_declared(d->hardware, x));
+}
+
 /* Is there a model behind the code? */
 static int check_model(struct power_driver *d, uint64_t code)
 {
@@ -551,9 +559,7 @@ static quipu_signal power_signal(const struct quipu_event *e, bool *filtered)
 
 	*filtered = quipu_event_attr(e)->flags & QUIPU_ATTR_EXCLUDE_USER;
 	/* With what the hypervisor is declared to add, the engine's signal is not all of it. */
-	if (d->partition && x && !(quipu_event_attr(e)->flags & QUIPU_ATTR_EXCLUDE_HV) &&
-	    (x->signal == QUIPU_SIGNAL_INSTRUCTIONS || x->signal == QUIPU_SIGNAL_CYCLES ||
-	     power_pmu_declared(d->hardware, x)))
+	if (!(quipu_event_attr(e)->flags & QUIPU_ATTR_EXCLUDE_HV) && hypervisor_adds(d, x))
 		return QUIPU_SIGNAL_NONE;
 	if (x && bits_get(code, POWER_MARK))
 		return eligible == 5   ? QUIPU_SIGNAL_LOADS
@@ -716,7 +722,7 @@ static int list_event(struct quipu_pmu_event *to, const struct power_driver *d, 
 		.terms = terms,
 		.desc = x ? x->desc : NULL,
 		.signal = x ? x->signal : QUIPU_SIGNAL_NONE,
-		.exactness = x ? x->exactness : QUIPU_MODELLED,
+		.exactness = x && !hypervisor_adds(d, x) ? x->exactness : QUIPU_MODELLED,
 		.unavailable = availability(d, x),
 	};
 	return 0;
