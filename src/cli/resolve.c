@@ -810,6 +810,9 @@ static int check(const struct resolve *r, bool arguments)
 		return cli_error("-m and --map both say whom to ask; give one of them");
 	if (r->o.base && !r->o.map)
 		return cli_error("--base moves the symbols of a --map file; there is none");
+	if (r->aliases && (r->filter || r->step || r->format > FORMAT_JSON))
+		return cli_error(
+			"--aliases is of --format text and json, of addresses by themselves");
 	if (sources > 1)
 		return cli_error("addresses come from arguments, --from, -i, --filter or --step: "
 				 "one of them");

@@ -43,6 +43,44 @@ static void door_name(char name[GATE_NAME_MAX], long pid)
 	snprintf(name, GATE_NAME_MAX, "quipu/%ld/rtas", pid);
 }
 
+/* ---- the file that callers take turns by ---- */
+
+#define LOCK_PATH 4096u
+
+static void lock_folder(char path[LOCK_PATH])
+{
+	const char *runtime = getenv("XDG_RUNTIME_DIR");
+
+	if (runtime && *runtime)
+		snprintf(path, LOCK_PATH, "%s/quipu", runtime);
+	else
+		snprintf(path, LOCK_PATH, "/tmp/quipu-%u", (unsigned)getuid());
+}
+
+static void lock_name(char name[64], long pid, unsigned partition)
+{
+	snprintf(name, 64, "%ld-lpar-%u.perftools.lock", pid, partition);
+}
+
+/* Nobody is left to take turns: the machine is gone. */
+static void remove_locks(struct quipu_lpar *lpar, long pid)
+{
+	char path[LOCK_PATH], name[64];
+	int folder;
+
+	lock_folder(path);
+	folder = open(path, O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	for (size_t i = 0; folder >= 0 && i < quipu_lpar_partitions(lpar); i++) {
+		struct quipu_partition_info info;
+
+		quipu_partition_info(quipu_lpar_partition_at(lpar, i), &info);
+		lock_name(name, pid, info.number);
+		unlinkat(folder, name, 0);
+	}
+	if (folder >= 0)
+		close(folder);
+}
+
 /* ---- the machine's side ---- */
 
 struct door_client {
@@ -53,6 +91,7 @@ struct door_client {
 
 struct rtas_door {
 	struct quipu_lpar *lpar;
+	long pid; /* that it serves as */
 	int listener, stop[2];
 	pthread_t thread;
 	bool running;
@@ -217,6 +256,7 @@ struct rtas_door *rtas_door_open(const struct quipu_machine *machine, long pid, 
 	*error = d ? 0 : -ENOMEM;
 	if (!d)
 		return NULL;
+	d->pid = pid;
 	d->listener = d->stop[0] = d->stop[1] = -1;
 	d->lpar = quipu_lpar_new(machine, &notes);
 	quipu_notes_free(&notes);
@@ -247,6 +287,8 @@ void rtas_door_close(struct rtas_door *d)
 			close(d->stop[i]);
 	if (d->listener >= 0)
 		close(d->listener);
+	if (d->lpar)
+		remove_locks(d->lpar, d->pid);
 	quipu_lpar_free(d->lpar);
 	free(d);
 }
@@ -370,18 +412,14 @@ static int own_folder(int at, const char *path)
 
 static int open_lock(long pid, unsigned partition)
 {
-	const char *runtime = getenv("XDG_RUNTIME_DIR");
-	char path[4096], name[64];
+	char path[LOCK_PATH], name[64];
 	int folder, fd;
 
-	if (runtime && *runtime)
-		snprintf(path, sizeof(path), "%s/quipu", runtime);
-	else
-		snprintf(path, sizeof(path), "/tmp/quipu-%u", (unsigned)getuid());
+	lock_folder(path);
 	folder = own_folder(AT_FDCWD, path);
 	if (folder < 0)
 		return -1;
-	snprintf(name, sizeof(name), "%ld-lpar-%u.perftools.lock", pid, partition);
+	lock_name(name, pid, partition);
 	fd = openat(folder, name, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
 	close(folder);
 	return fd;

@@ -282,4 +282,16 @@ def _(work):
             holds(lock or " 0 restarts" in err, err)
 
 
+@test("the file by which callers take turns goes with the machine")
+def _(work):
+    os.mkdir(work.path("runtime"), 0o700)
+    seen = work.quipu("exec", "-m", "lpar", "--", "env", "XDG_RUNTIME_DIR=" + work.path("runtime"), "sh", "-c",
+                      "$0 resolve a01f40 && ls $XDG_RUNTIME_DIR/quipu", QUIPU, status=0).out
+    holds("lpar-1.perftools.lock" in seen, seen)
+    work.run("env", "XDG_RUNTIME_DIR=" + work.path("runtime"), QUIPU, "exec", "-m", "lpar", "--", "sh", "-c",
+             "$0 resolve a01f40 && $0 resolve -p 2 a01f40", QUIPU, status=3)
+    left = os.listdir(work.path("runtime/quipu"))
+    equal(len(left), 1, f"only what the first command, which knew of no such folder, could not remove: {left}")
+
+
 main()
