@@ -970,7 +970,8 @@ static void sort_keys_and_limit_choose_what_is_shown(void **state)
 	free(text);
 	text = output(&status, "'%s' report --sort nonsense -i '%s' 2>&1", tool, path);
 	assert_int_equal(status, 2);
-	assert_has(text, "cannot sort by 'nonsense'; there are comm, dso, symbol, symoff, pid, tid, cpu");
+	assert_has(text,
+		   "cannot sort by 'nonsense'; there are comm, dso, symbol, symoff, pid, tid, cpu");
 	free(text);
 	text = output(&status, "'%s' report --json -i '%s'", tool, path);
 	assert_int_equal(status, 0);
