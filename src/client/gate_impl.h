@@ -193,8 +193,10 @@ bool tasks_any(const struct gate *);
 void tasks_close(struct host_task *);
 /*
  * tasks_reap - ends that the host has told others already. tasks_place - the CPU that a task shall
- * run on when it counts.
+ * run on when it counts, and the program that it becomes; past the last: any. tasks_wish - that
+ * CPU, or -1.
  */
+int tasks_wish(void *gate, pid_t pid);
 void tasks_reap(struct gate *);
 void tasks_place(struct gate *, pid_t tid, uint64_t cpu);
 /* Does any of them have to be looked at from time to time? */

@@ -803,22 +803,29 @@ EXPORT int sched_getaffinity(pid_t pid, size_t size, cpu_set_t *set)
 
 static void wish(pid_t pid, size_t size, const cpu_set_t *set)
 {
+	static bool wished; /* somebody, once: else there is nothing to take back */
 	struct exchange x = {
 		.request = {.op = GATE_PLACE,
-			    .args = {(uint64_t)(pid ? pid : (pid_t)syscall(SYS_gettid))}}};
+			    .args = {(uint64_t)(pid ? pid : (pid_t)syscall(SYS_gettid)),
+				     UINT64_MAX}}};
 
-	for (size_t cpu = 0; cpu < 8 * size; cpu++)
+	if (CPU_COUNT_S(size, set) != 1 && !wished)
+		return;
+	for (size_t cpu = 0; CPU_COUNT_S(size, set) == 1 && cpu < 8 * size; cpu++)
 		if (CPU_ISSET_S(cpu, size, set))
 			x.request.args[1] = cpu;
+	wished = true;
 	preload_exchange(&x);
 }
 
 EXPORT int sched_setaffinity(pid_t pid, size_t size, const cpu_set_t *set)
 {
 	long rc = syscall(SYS_sched_setaffinity, (long)pid, (long)size, (long)set);
+	int err = errno;
 
 	/* A task that shall run on one CPU alone does so on the machine, whatever the host has. */
-	if (modelled_cpus() && preload_connection >= 0 && CPU_COUNT_S(size, set) == 1)
+	if (modelled_cpus())
 		wish(pid, size, set);
-	return rc && errno == EINVAL && modelled_cpus() ? 0 : (int)rc;
+	errno = err;
+	return rc && err == EINVAL && modelled_cpus() ? 0 : (int)rc;
 }

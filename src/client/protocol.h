@@ -65,7 +65,7 @@ enum gate_op {
 	GATE_EXEC_FAILED, /* the exec that was announced on this connection did not happen */
 	GATE_REASON,	  /* payload: why the last request of this connection was refused, text */
 	GATE_SYNC,    /* what the host has told the caller (a child's end) the machine knows too */
-	GATE_PLACE,   /* args: pid, a CPU: where that task shall run (sched_setaffinity) */
+	GATE_PLACE,   /* args: pid, a CPU, or -1: where that task shall run (sched_setaffinity) */
 	GATE_HOTPLUG, /* payload: name of a PMU; args: 1 its device is put back, 0 taken out */
 	GATE_OPS
 };

@@ -517,7 +517,8 @@ struct gate *gate_new(void)
 
 int gate_attach(struct gate *g, struct quipu_system *system, const struct gate_config *config)
 {
-	struct session_hooks hooks = {.task = tasks_started, .ended = tasks_guest_ended, .arg = g};
+	struct session_hooks hooks = {
+		.task = tasks_started, .place = tasks_wish, .ended = tasks_guest_ended, .arg = g};
 	int bell;
 
 	g->config = *config;

@@ -508,10 +508,22 @@ void tasks_reap(struct gate *g)
 
 void tasks_place(struct gate *g, pid_t tid, uint64_t cpu)
 {
-	struct host_task *t = cpu < g->ncpus && tasks_find(g, tid) ? host_task(g, tid) : NULL;
+	bool one = cpu < g->ncpus;
+	struct host_task *t;
 
+	/* Its ancestors' events first: a task that is only known inherits nothing any more. */
+	if (one && !inherit_down(g, tid, GENERATIONS) && !tasks_find(g, tid))
+		return;
+	t = host_task(g, tid);
 	if (t)
-		t->wish = (int)cpu;
+		t->wish = one ? (int)cpu : -1;
+}
+
+int tasks_wish(void *arg, pid_t pid)
+{
+	const struct host_task *t = host_task(arg, pid);
+
+	return t ? t->wish : -1;
 }
 
 /* The host's clock is followed again a while after the last program: its client reads first. */

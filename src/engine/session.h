@@ -114,6 +114,8 @@ struct session_hooks {
 	/* The task of a process that starts: one that is known, or a new one. NULL: out of memory.
 	 */
 	struct quipu_task *(*task)(void *arg, pid_t pid, const char *comm);
+	/* The CPU that a process that starts shall have, or -1. NULL: none asks. */
+	int (*place)(void *arg, pid_t pid);
 	/* A process was buried. */
 	void (*ended)(void *arg, pid_t pid);
 	void *arg;

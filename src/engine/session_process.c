@@ -50,6 +50,18 @@ static int choose_cpu(struct session *s)
 	return cpu;
 }
 
+/* As @pid asked for: alone or beside others, as on any machine. */
+static int choose_cpu_for(struct session *s, pid_t pid)
+{
+	int cpu = s->hooks.place ? s->hooks.place(s->hooks.arg, pid) : -1;
+
+	if (cpu < 0 || (unsigned)cpu >= s->machine->ncpus ||
+	    (!s->cpus[cpu].threads && !quipu_system_place_at(s->system, (unsigned)cpu)))
+		return choose_cpu(s);
+	s->cpus[cpu].threads++;
+	return cpu;
+}
+
 /* Others of this CPU were told to serve overflows by themselves, by a clock that was theirs. */
 static void ask_sharers(struct session *s, const struct cpu_state *c)
 {
@@ -164,7 +176,7 @@ void session_serve_start(struct session *s, struct proc *p, unsigned v)
 		task = quipu_task_new(s->core, NULL, (pid_t)p->seg->pid, (pid_t)p->seg->pid, false,
 				      comm, 0);
 	s->facts.threads++;
-	board(s, p, v, task, choose_cpu(s), quipu_system_time(s->system));
+	board(s, p, v, task, choose_cpu_for(s, (pid_t)p->seg->pid), quipu_system_time(s->system));
 	if (p->cpu[v])
 		quipu_task_exec(task, comm, (unsigned)(p->cpu[v] - s->cpus));
 	session_drain(s, p, v); /* the mappings of the new image, at time 0 of it */

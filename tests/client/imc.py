@@ -110,6 +110,24 @@ def ports(work):
                 holds(number <= 1024, f"port {port}, {name}: {number}, want next to nothing")
 
 
+@test("64 MiB streamed from chip 8's memory: 524288 line fills on S8, next to nothing on S0 (P2)")
+def other_chip(work):
+    need_namespace(work)
+    need("taskset")
+    lines = 64 * 1024 * 1024 // LINE
+    for cpu, want in ((16, "S8"), (0, "S0")):
+        rows = counts(work, READS, "taskset", "-c", str(cpu), STREAM, "65536", "1", "8", perf=["-a", "--per-socket"])
+        for socket in ("S0", "S8"):
+            values = [number for where, _, number in rows if where == socket]
+            equal(len(values), 4, f"{socket}: {rows}")
+            if socket == want:
+                # Beside the arrays stands what the program itself is: its image, its stack, the C library's start.
+                holds(abs(sum(values) - lines) <= 4 * 256 + 1024, f"CPU {cpu}, {socket}: {sum(values)}, want {lines}")
+                holds(all(abs(v - lines / 4) <= 512 for v in values), f"CPU {cpu}, {socket}: {values} by port pair")
+            else:
+                equal(sum(values), 0, f"CPU {cpu}: nothing ran on {socket}")
+
+
 @test("core_imc, -C 0 -I 1000: at least three intervals, and their sum is the total")
 def intervals(work):
     loop = 'end=$(($(date +%s) + 5)); while [ "$(date +%s)" -lt $end ]; do "$0"; done'

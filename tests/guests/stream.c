@@ -3,7 +3,7 @@
  * stream [KIB [ROUNDS]]: three arrays of KIB each, copied and combined: memory traffic of which the
  * lines can be counted by hand. stream KIB ROUNDS PORT: loads only, and only every eighth line of
  * 128 bytes, those whose address modulo 1024 is 128 * PORT: all of it goes through one memory port
- * of a machine that interleaves eight of them by line.
+ * of a machine that interleaves eight of them by line. PORT 8: every line, once each.
  */
 #include <stdint.h>
 #include <stdio.h>
@@ -27,9 +27,10 @@ NAMED void triad(double *to, const double *a, const double *b, size_t n)
 
 NAMED unsigned long touch(const volatile uint8_t *memory, size_t bytes, size_t port)
 {
+	size_t step = port < PORTS ? PORTS * LINE : LINE;
 	unsigned long sum = 0;
 
-	for (size_t at = port * LINE; at < bytes; at += PORTS * LINE)
+	for (size_t at = port % PORTS * LINE; at < bytes; at += step)
 		sum += memory[at];
 	return sum;
 }
@@ -40,7 +41,7 @@ int main(int argc, char **argv)
 	long rounds = guest_arg(argc, argv, 2, 2), port = guest_arg(argc, argv, 3, -1);
 	double *a = aligned_alloc(LINE * PORTS, bytes), *b, *c;
 
-	if (!a || !bytes || port >= PORTS)
+	if (!a || !bytes || port > PORTS)
 		return 2;
 	if (port >= 0) {
 		/* Never written: the loads see zeroes, and no line is ever dirty. */
