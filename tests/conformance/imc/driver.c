@@ -3,6 +3,8 @@
  * the drivers. */
 #include "driver_bed.h"
 
+#include "platform/imc/driver_impl.h"
+
 /* ---- event_init: a table of refusals ---- */
 
 static void refusals(void **state)
@@ -149,6 +151,41 @@ static void i18_firmware_says_no(void **state)
 	quipu_imc_write64(bed.imc, quipu_imc_control(bed.imc, 0) + QUIPU_NEST_STATUS, 0);
 	assert_int_equal(open_event("nest_mcs01", (struct quipu_attr){.config = 0xc8}, -1, 0, &e),
 			 -ENXIO);
+	assert_non_null(strstr(calls, "START(NEST, 0x0) = -6"));
+}
+
+/* A kernel that has more CPUs than the firmware knows of. */
+static void i18_firmware_knows_no_such_cpu(void **state)
+{
+	struct quipu_machine kernels = *bed.machine;
+	struct imc_driver *d = NULL;
+	struct quipu_pmu *const *list;
+	struct quipu_event *e;
+	size_t n;
+
+	(void)state;
+	list = quipu_core_pmus(core, &n);
+	for (size_t i = 0; i < n; i++)
+		if (!strcmp(list[i]->name, "core_imc"))
+			d = ((struct imc_pmu *)list[i]->driver)->driver;
+	assert_non_null(d);
+	d->machine = &kernels;
+	bed.machine->ncpus = 4;
+	assert_int_equal(open_event("core_imc", (struct quipu_attr){.config = 0x28}, -1, 4, &e),
+			 -EPERM);
+	assert_int_equal(ncalls, 1);
+	assert_non_null(strstr(calls, "START(CORE"));
+	assert_string_not_equal(quipu_core_last_reason(core), "");
+	bed.machine->ncpus = 32;
+	d->machine = bed.machine;
+	/* Nothing was left taken: neither the mode nor a reference. */
+	assert_int_equal(open_event("thread_imc", (struct quipu_attr){.config = 0x28}, 100, -1, &e),
+			 0);
+	quipu_event_close(e);
+	forget_calls();
+	assert_int_equal(open_event("core_imc", (struct quipu_attr){.config = 0x28}, -1, 4, &e), 0);
+	quipu_event_close(e);
+	assert_int_equal(ncalls, 2);
 }
 
 static void i19_two_nest_pmus_share_an_engine(void **state)
@@ -161,9 +198,11 @@ static void i19_two_nest_pmus_share_an_engine(void **state)
 	assert_int_equal(open_event("nest_mba0", (struct quipu_attr){.config = 0x448}, -1, 0, &b),
 			 0);
 	quipu_event_close(a);
-	assert_int_equal(ncalls, 1);
+	assert_string_equal(calls, "OPAL_IMC_COUNTERS_START(NEST, 0x0) = 0\n");
 	quipu_event_close(b);
-	assert_int_equal(ncalls, 2);
+	assert_string_equal(
+		calls,
+		"OPAL_IMC_COUNTERS_START(NEST, 0x0) = 0\nOPAL_IMC_COUNTERS_STOP(NEST, 0x0) = 0\n");
 }
 
 /* ---- counting ---- */
@@ -228,6 +267,12 @@ static void r1_one_slice(void **state)
 	assert_int_equal(samples(ring), 0); /* nothing is delivered while it runs */
 	quipu_sched_out(core, 0, false);
 	assert_int_equal(samples(ring), 127);
+	for (unsigned i = 0; i < 127; i++) {
+		uint64_t sample[3]; /* header, ip, period */
+
+		memcpy(sample, (uint8_t *)ring + 4096 + 24 * i, sizeof(sample));
+		assert_int_equal(sample[2], 1000);
+	}
 	assert_int_equal(count(e), 0);
 	close_trace(e, ring);
 }
@@ -251,6 +296,7 @@ static void r2_twenty_slices(void **state)
 static void r3_wrapped(void **state)
 {
 	struct quipu_event *e;
+	uint64_t ldbar = 0;
 	void *ring;
 
 	(void)state;
@@ -259,6 +305,8 @@ static void r3_wrapped(void **state)
 	bed_run(&bed, 1, 40 * MS);
 	quipu_sched_out(core, 0, false);
 	assert_int_equal(samples(ring), 1003);
+	quipu_imc_ldbar_read(bed.imc, 0, &ldbar);
+	assert_int_equal(quipu_imc_read64(bed.imc, ldbar & QUIPU_IMC_ADDRESS), 0);
 	close_trace(e, ring);
 }
 
@@ -344,6 +392,7 @@ int main(void)
 		CASE(i9_i12_capability),
 		CASE(i13_to_i16_one_mode_at_a_time),
 		CASE(i18_firmware_says_no),
+		CASE(i18_firmware_knows_no_such_cpu),
 		CASE(i19_two_nest_pmus_share_an_engine),
 		CASE(c1_differences_of_the_cell),
 		CASE(c3_a_task_that_moves),

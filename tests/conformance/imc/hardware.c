@@ -104,7 +104,13 @@ static void o5_unknown_cpu_is_refused(void **state)
 {
 	(void)state;
 	assert_int_equal(bed_opal(&bed, START, CORE, 0x3ff, 0), -1);
-	assert_int_equal(scom(0, 0x10012200), UINT64_C(0xe000000000000000));
+	for (unsigned chip = 0; chip <= CHIP8; chip += CHIP8)
+		for (unsigned core = 0; core < 4; core++) {
+			static const uint64_t htm[] = {0x10012200, 0x10012300, 0x10012600,
+						       0x10012700};
+
+			assert_int_equal(scom(chip, htm[core]), UINT64_C(0xe000000000000000));
+		}
 }
 
 static void o6_nest_init_looks_at_nothing(void **state)
@@ -525,40 +531,98 @@ static void assert_close(uint64_t a, uint64_t b, unsigned cells)
 	assert_true((a > b ? a - b : b - a) < 512 * (cells + 1));
 }
 
+/* Two sums of cells of the same memory that must be equal within a divisor each (sheet 5.2). */
+static const struct {
+	const char *what;
+	struct {
+		unsigned offset, times;
+	} left[8], right[8];
+} identities[] = {
+	{"N0 + .. + N4 = CC",
+	 {{0xe0, 1}, {0x120, 1}, {0x160, 1}, {0x1a0, 1}, {0x1e0, 1}},
+	 {{0x8d8, 1}}},
+	{"ANY_THRD", {{0x58, 1}}, {{0x120, 1}, {0x160, 1}, {0x1a0, 1}, {0x1e0, 1}}},
+	{"CORE_ALL_THRD", {{0x60, 1}}, {{0x1e0, 1}}},
+	{"PCYC", {{0x18, 1}}, {{0x8d8, 4}}},
+	{"NON_IDLE_PCYC", {{0x30, 1}}, {{0x120, 1}, {0x160, 2}, {0x1a0, 3}, {0x1e0, 4}}},
+	{"NON_IDLE_INST", {{0x28, 1}}, {{0x118, 1}, {0x158, 1}, {0x198, 1}, {0x1d8, 1}}},
+	{"CCYC = 32MHZ_CYC", {{0x98, 1}}, {{0xa0, 1}}},
+	{"CS_32MHZ_CYC", {{0x98, 1}}, {{0x8e0, 1}}},
+	{"CS_INST = USER + KERNEL", {{0x820, 1}}, {{0x1020, 1}, {0x1820, 1}}},
+	{"CS_BRU_CMPL = USER + KERNEL", {{0x960, 1}}, {{0x1160, 1}, {0x1960, 1}}},
+	{"CS_BR_MPRED = USER + KERNEL", {{0x998, 1}}, {{0x1198, 1}, {0x1998, 1}}},
+	{"CS_MISS_L1_LDATA = USER + KERNEL", {{0xc98, 1}}, {{0x1498, 1}, {0x1c98, 1}}},
+	{"CS_ST_FIN = USER + KERNEL", {{0xe20, 1}}, {{0x1620, 1}, {0x1de0, 1}}},
+};
+
+static void assert_identity(uint64_t a, size_t n)
+{
+	uint64_t sum[2] = {0};
+	unsigned cells = 0;
+
+	for (unsigned i = 0; i < 8; i++) {
+		sum[0] += identities[n].left[i].times * core_cell(a, identities[n].left[i].offset);
+		sum[1] +=
+			identities[n].right[i].times * core_cell(a, identities[n].right[i].offset);
+		cells += identities[n].left[i].times + identities[n].right[i].times;
+	}
+	if (!sum[0] || (sum[0] > sum[1] ? sum[0] - sum[1] : sum[1] - sum[0]) >= 512 * cells)
+		fail_msg("%s: %llu, %llu", identities[n].what, (unsigned long long)sum[0],
+			 (unsigned long long)sum[1]);
+}
+
+/* Threads of a core in all combinations, with all that the identities are about. */
 static void e12_identities(void **state)
 {
-	uint64_t a = memory(0x2000);
+	static const quipu_signal signals[] = {QUIPU_SIGNAL_INSTRUCTIONS, QUIPU_SIGNAL_BRANCHES,
+					       QUIPU_SIGNAL_BRANCH_MISSES,
+					       QUIPU_SIGNAL_L1D_READ_MISSES, QUIPU_SIGNAL_STORES};
+	const uint64_t slice = MS / 4, pause = MS / 10;
+	uint64_t a = memory(0x2000), thread[4], user = 0;
 
 	(void)state;
 	bed_opal(&bed, INIT, CORE, a, 0);
+	for (unsigned cpu = 0; cpu < 4; cpu++) {
+		thread[cpu] = memory(0x2000);
+		ldbar(cpu, ACCUMULATE(thread[cpu]));
+	}
 	bed_opal(&bed, START, CORE, 0, 0);
 	for (unsigned i = 1; i < 16; i++) {
 		for (unsigned cpu = 0; cpu < 4; cpu++)
-			if (i & 1u << cpu)
-				feed(cpu, QUIPU_SIGNAL_INSTRUCTIONS, 100000 * i + cpu);
-		bed_run(&bed, i, MS / 4);
-		bed_pass(&bed, MS / 10);
+			for (unsigned s = 0; i & 1u << cpu && s < 5; s++)
+				feed(cpu, signals[s], 100000 * i + cpu + s);
+		bed_run(&bed, i, slice);
+		bed_pass(&bed, pause);
 	}
 	bed_opal(&bed, STOP, CORE, 0, 0);
-	assert_close(core_cell(a, 0xe0) + core_cell(a, 0x120) + core_cell(a, 0x160) +
-			     core_cell(a, 0x1a0) + core_cell(a, 0x1e0),
-		     core_cell(a, 0x8d8), 5);
-	assert_close(core_cell(a, 0x058),
-		     core_cell(a, 0x120) + core_cell(a, 0x160) + core_cell(a, 0x1a0) +
-			     core_cell(a, 0x1e0),
-		     4);
-	assert_close(core_cell(a, 0x060), core_cell(a, 0x1e0), 1);
-	assert_close(core_cell(a, 0x018), 4 * core_cell(a, 0x8d8), 4);
-	assert_close(core_cell(a, 0x030),
-		     core_cell(a, 0x120) + 2 * core_cell(a, 0x160) + 3 * core_cell(a, 0x1a0) +
-			     4 * core_cell(a, 0x1e0),
-		     10);
-	assert_close(core_cell(a, 0x028),
-		     core_cell(a, 0x118) + core_cell(a, 0x158) + core_cell(a, 0x198) +
-			     core_cell(a, 0x1d8),
-		     4);
-	assert_close(core_cell(a, 0x098), core_cell(a, 0x0a0), 1);
-	assert_close(core_cell(a, 0x098), TB(15 * (MS / 4 + MS / 10)) / 16, 1);
+	for (size_t n = 0; n < sizeof(identities) / sizeof(identities[0]); n++)
+		assert_identity(a, n);
+	assert_close(core_cell(a, 0x098), TB(15 * (slice + pause)) / 16, 1);
+	assert_close(core_cell(a, 0x920), TB(15 * slice), 1); /* CS_PURR: while one runs */
+	for (unsigned cpu = 0; cpu < 4; cpu++)
+		user += core_cell(thread[cpu], 0x1020);
+	assert_close(user, core_cell(a, 0x1020), 5);
+}
+
+/* Of a chip: what its memory read is 128 bytes for each line, and all of it goes through its ports.
+ */
+static void e12_identities_of_a_chip(void **state)
+{
+	uint64_t lines = 0, read = 0;
+
+	(void)state;
+	run_nest();
+	for (unsigned port = 0; port < 8; port++) {
+		quipu_imc_traffic(bed.imc, 0, port, QUIPU_IMC_READ_LINE, 25600 * (port + 1));
+		quipu_imc_traffic(bed.imc, 0, port, QUIPU_IMC_READ_64, 1000);
+	}
+	bed_steps(&bed, 20);
+	for (unsigned i = 0; i < 4; i++)
+		lines += 256 * cell(0, (unsigned[]){0x50, 0x70, 0xd0, 0xf0}[i]);
+	for (unsigned port = 0; port < 8; port++)
+		read += cell(0, port < 4 ? 0x448 + 24 * port : 0x558 + 24 * (port - 4));
+	assert_int_equal(lines, 25600 * 36);
+	assert_int_equal(read, 128 * lines + 8 * 1000 * 64);
 }
 
 #define CASE(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
@@ -599,6 +663,7 @@ int main(void)
 		CASE(e10_records_are_of_a_program),
 		CASE(e11_ldbar_starts_anew),
 		CASE(e12_identities),
+		CASE(e12_identities_of_a_chip),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -121,8 +121,15 @@ static void t1_the_example(void **state)
 	assert_string_equal(file("thread_imc/events/CPM_NON_IDLE_INST"), "event=0x28\n");
 	assert_string_equal(file("trace_imc/events/trace_cycles"), "event=0x10200000\n");
 	assert_null(file("trace_imc/events/trace_cycles.scale"));
-	assert_int_equal(count_files("nest_mcs01_imc", "events", true), 2);
-	assert_int_equal(count_files("core_imc", "events", true), 3);
+	assert_string_equal(file("nest_mcs01_imc/events/PM_MCS01_128B_WR_DISP_PORT01.scale"),
+			    "256\n");
+	assert_string_equal(file("thread_imc/events/CPM_32MHZ_CYC.unit"), "us\n");
+	assert_null(file("trace_imc/events/trace_cycles.unit"));
+	/* and nothing else: each event of these has a scale, one of them a unit */
+	assert_int_equal(count_files("nest_mcs01_imc", "events", false), 4);
+	assert_int_equal(count_files("core_imc", "events", false), 7);
+	assert_int_equal(count_files("thread_imc", "events", false), 7);
+	assert_int_equal(count_files("trace_imc", "events", false), 1);
 	end();
 }
 
@@ -251,7 +258,8 @@ static void t13_microcode_is_down(void **state)
 	begin("power9");
 	fdt_setprop(bed.fdt, bed_node(&bed, TOP), "quipu,nest-down", NULL, 0);
 	bring_up();
-	assert_false(has_pmu("nest_mcs01"));
+	for (size_t i = 0; i < files->n; i++)
+		assert_null(strstr(files->files[i].path, "/nest_"));
 	assert_true(has_pmu("core_imc"));
 	assert_true(has_pmu("thread_imc"));
 	assert_true(has_pmu("trace_imc"));
@@ -309,19 +317,37 @@ static void t15_default_tree(void **state)
 
 static void t19_formats(void **state)
 {
+	static const char *const counting[] = {"nest_mcs01", "nest_phb5", "core_imc", "thread_imc"};
+	static const struct {
+		const char *file, *text;
+	} rows[] = {{"event", "config:0-61\n"},
+		    {"offset", "config:0-31\n"},
+		    {"rvalue", "config:32\n"},
+		    {"mode", "config:33-40\n"}},
+	  trace[] = {{"event", "config:0-61\n"},
+		     {"cpmc_reserved", "config:0-19\n"},
+		     {"cpmc_event", "config:20-27\n"},
+		     {"cpmc_samplesel", "config:28-29\n"},
+		     {"cpmc_load", "config:30-61\n"}};
+	char path[128];
+
 	(void)state;
 	begin("power9");
 	bring_up();
-	assert_string_equal(file("core_imc/format/event"), "config:0-61\n");
-	assert_string_equal(file("core_imc/format/offset"), "config:0-31\n");
-	assert_string_equal(file("nest_mcs01/format/rvalue"), "config:32\n");
-	assert_string_equal(file("thread_imc/format/mode"), "config:33-40\n");
-	assert_int_equal(count_files("core_imc", "format", false), 4);
-	assert_string_equal(file("trace_imc/format/event"), "config:0-61\n");
-	assert_string_equal(file("trace_imc/format/cpmc_reserved"), "config:0-19\n");
-	assert_string_equal(file("trace_imc/format/cpmc_event"), "config:20-27\n");
-	assert_string_equal(file("trace_imc/format/cpmc_samplesel"), "config:28-29\n");
-	assert_string_equal(file("trace_imc/format/cpmc_load"), "config:30-61\n");
+	for (unsigned p = 0; p < 4; p++) {
+		for (unsigned i = 0; i < 4; i++) {
+			snprintf(path, sizeof(path), "%s/format/%s", counting[p], rows[i].file);
+			assert_non_null(file(path));
+			assert_string_equal(file(path), rows[i].text);
+		}
+		assert_int_equal(count_files(counting[p], "format", false), 4);
+	}
+	for (unsigned i = 0; i < 5; i++) {
+		snprintf(path, sizeof(path), "trace_imc/format/%s", trace[i].file);
+		assert_non_null(file(path));
+		assert_string_equal(file(path), trace[i].text);
+	}
+	assert_int_equal(count_files("trace_imc", "format", false), 5);
 	end();
 }
 
