@@ -181,6 +181,25 @@ static void transactions(void **state)
 	}
 }
 
+/* What is not admitted is no candidate: it brings no sample nearer. */
+static void only_the_admitted_are_counted_down(void **state)
+{
+	const struct quipu_rock_l2 plain = {.requester = RK_PERF_SRC_STRAND, .ea = 1},
+				   pending = {.requester = RK_PERF_SRC_STRAND, .ea = 2, .evt = 2};
+	struct quipu_rock *r = chip();
+
+	(void)state;
+	sample(r, L2, (const struct config[3]){{QUIPU_ROCK_L2_TXN_INFO_FILTER, 0x7f8}},
+	       QUIPU_ROCK_L2_EA);
+	quipu_rock_l2(r, 0, &plain, PERIOD - 1);
+	quipu_rock_l2(r, 0, &pending, 10 * PERIOD + 7);
+	assert_int_equal(call(r, RK_PERF_SAMPLE_PENDING, L2, 0, 0, 0), 0);
+	quipu_rock_l2(r, 0, &plain, 1);
+	assert_int_equal(call(r, RK_PERF_SAMPLE_PENDING, L2, 0, 0, 0), 1);
+	assert_int_equal(bits_be64(memory(r, BASE + 16)), 1);
+	quipu_rock_free(r);
+}
+
 /* ---- MMU: counter and sampler have one filter ---- */
 
 static void lookups(void **state)
@@ -312,16 +331,45 @@ static void registers_are_kept(void **state)
 	quipu_rock_free(r);
 }
 
+/* Sixteen registers are the most; the same one may be asked for again. */
+static void the_longest_list(void **state)
+{
+	struct quipu_rock *r = chip();
+	uint64_t args[4] = {INSTR, PERIOD, 8 * 17, LIST};
+
+	(void)state;
+	put(r, BASE + QUIPU_ROCK_RING_SIZE, 2 * 8 * 16 * 17, 4); /* both divide it */
+	for (unsigned i = 0; i < 17; i++)
+		put(r, LIST + 8 * i, i % 2 ? QUIPU_ROCK_IS_CONTEXT : QUIPU_ROCK_IS_INFO, 8);
+	call(r, RK_PERF_SAMPLE_INIT, INSTR, BASE, 0, 0);
+	call(r, RK_PERF_SAMPLE_CONFIG, INSTR, QUIPU_ROCK_IS_CONTEXT_FILTER, 0x19, 0);
+	call(r, RK_PERF_SAMPLE_CONFIG, INSTR, QUIPU_ROCK_IS_CC_LATENCY_MASK,
+	     (uint64_t)PERIOD << 22 | 0xfff, 0);
+	assert_int_equal(quipu_rock_hcall(r, 0, RK_PERF_SAMPLE_START, args, NULL),
+			 QUIPU_ROCK_EINVAL);
+	call(r, RK_PERF_SAMPLE_START, INSTR, PERIOD, 8 * 16, LIST);
+	quipu_rock_instr(
+		r, 0,
+		&(struct quipu_rock_instr){.typ = QUIPU_ROCK_TYP_ALU, .latency = 1, .context = 3},
+		PERIOD);
+	for (unsigned i = 0; i < 16; i++)
+		assert_int_equal(bits_be64(memory(r, BASE + 16 + 8 * i)),
+				 i % 2 ? 3u << 16 : QUIPU_ROCK_TYP_ALU);
+	quipu_rock_free(r);
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test(instructions),
 		cmocka_unit_test(transactions),
+		cmocka_unit_test(only_the_admitted_are_counted_down),
 		cmocka_unit_test(lookups),
 		cmocka_unit_test(context_word),
 		cmocka_unit_test(transaction_word),
 		cmocka_unit_test(a_preset_moves_the_checkpoint),
 		cmocka_unit_test(registers_are_kept),
+		cmocka_unit_test(the_longest_list),
 	};
 
 	return cmocka_run_group_tests_name("rock filters", tests, NULL, NULL);
