@@ -69,17 +69,18 @@ struct script {
 	int name_width;
 	unsigned chosen; /* bit per field */
 	bool explicit_fields;
-	bool ns;
+	bool ns, inlines;
 	struct profile_frame *frames;
 };
 
 static const char usage[] =
-	"usage: quipu script [-i FILE] [-F FIELDS] [--ns]\n\n"
+	"usage: quipu script [-i FILE] [-F FIELDS] [--inline] [--ns]\n\n"
 	"Prints the samples of a recording one by one, as `perf script` does.\n\n"
 	"  -i, --input FILE    recording to read [perf.data]\n"
 	"  -F, --fields LIST   what to print: "
 	"comm,misc,pid,tid,cpu,time,period,event,addr,weight,ip,sym,symoff,dso\n"
 	"                      (+NAME adds to the usual ones, -NAME takes away)\n"
+	"      --inline        functions that were inlined are frames of their own, as perf script has them\n"
 	"      --ns            times with nanoseconds\n"
 	"  -m, --machine M     names of hypervisor code from machine M, where the file has none\n"
 	"      --map FILE      names of hypervisor code from a symbol file\n\n"
@@ -129,6 +130,12 @@ static bool shows(const struct script *s, const struct perfdata_event *ev, enum 
 	return s->chosen >> f & 1 && (!fields[f].needs || ev->attr.sample_type & fields[f].needs);
 }
 
+/* From a chain, or unwound from a copy of the stack. */
+static bool is_chained(const struct profile_record *r)
+{
+	return r->sample.nr_chain || r->sample.regs;
+}
+
 static void print_who(struct script *s, const struct perfdata_event *ev,
 		      const struct profile_record *r)
 {
@@ -137,7 +144,7 @@ static void print_who(struct script *s, const struct perfdata_event *ev,
 	if (shows(s, ev, FIELD_COMM)) {
 		const char *comm = profile_maps_comm(s->profile.maps, r->pid, r->tid);
 
-		printf(r->sample.nr_chain && shows(s, ev, FIELD_IP) ? "%s " : "%16s ", comm);
+		printf(is_chained(r) && shows(s, ev, FIELD_IP) ? "%s " : "%16s ", comm);
 	}
 	if (pid && tid)
 		printf("%5d/%-5d ", (int)r->pid, (int)r->tid);
@@ -169,10 +176,12 @@ static void print_function(const struct script *s, const struct perfdata_event *
 {
 	if (shows(s, ev, FIELD_SYM)) {
 		printf(" %s", f->symbol ? f->symbol->name : "[unknown]");
-		if (f->symbol && shows(s, ev, FIELD_SYMOFF))
+		if (f->symbol && !f->symbol->inlined && shows(s, ev, FIELD_SYMOFF))
 			printf("+0x%" PRIx64, f->addr - f->symbol->start);
 	}
-	if (shows(s, ev, FIELD_DSO))
+	if (f->symbol && f->symbol->inlined)
+		fputs(" (inlined)", stdout);
+	else if (shows(s, ev, FIELD_DSO))
 		printf(" (%s)", f->object ? f->object->path : "[unknown]");
 }
 
@@ -180,7 +189,7 @@ static void print_function(const struct script *s, const struct perfdata_event *
 static void print_chain(struct script *s, const struct perfdata_event *ev,
 			const struct profile_record *r)
 {
-	size_t n = profile_frames(s->profile.maps, r, false, s->frames, PROFILE_FRAMES_MAX);
+	size_t n = profile_frames(s->profile.maps, r, s->inlines, s->frames, PROFILE_FRAMES_MAX);
 
 	putchar('\n');
 	for (size_t i = 0; i < n; i++) {
@@ -199,7 +208,7 @@ static void print_ip(struct script *s, const struct perfdata_event *ev,
 
 	if (!shows(s, ev, FIELD_IP))
 		return;
-	if (r->sample.nr_chain) {
+	if (is_chained(r)) {
 		print_chain(s, ev, r);
 		return;
 	}
@@ -290,6 +299,7 @@ int cmd_script(int argc, char **argv)
 		{"machine", required_argument, NULL, 'm'},
 		{"map", required_argument, NULL, 'M'},
 		{"ns", no_argument, NULL, 'n'},
+		{"inline", no_argument, NULL, 'l'},
 		{"no-inline", no_argument, NULL, 'I'},
 		{"help", no_argument, NULL, 'h'},
 		{0},
@@ -306,7 +316,8 @@ int cmd_script(int argc, char **argv)
 		case 'm': s.hypervisor.machine = optarg; break;
 		case 'M': s.hypervisor.map = optarg; break;
 		case 'n': s.ns = true; break;
-		case 'I': /* nothing is inlined here anyway; scripts for perf say it */ break;
+		case 'l':
+		case 'I': s.inlines = c == 'l'; break;
 		case 'h': fputs(usage, stdout); return 0;
 		default: fputs(usage, stderr); return 2;
 		}

@@ -10,7 +10,7 @@ import subprocess
 
 from harness import QUIPU, Skip, environment, equal, holds, json_lines, main, need, test, value
 
-PROG, DENY = os.environ["QUIPU_HOST_PROG"], os.environ["QUIPU_HOST_DENY"]
+PROG, DENY, INLINED = (os.environ["QUIPU_HOST_" + name] for name in ("PROG", "DENY", "INLINED"))
 EVENTS = "task-clock,cpu-clock,page-faults,context-switches,cpu-migrations"
 UNPRIVILEGED = ["setpriv", "--bounding-set=-all", "--inh-caps=-all"]
 
@@ -161,6 +161,56 @@ def dwarf(work):
         raise Skip("stacks are unwound on x86-64")
     holds(shares.get("main", 0) > 0.9, f"main: {shares}")
     holds(shares.get("often", 0) > 2 * shares.get("seldom", 0) > 0, f"often and seldom: {shares}")
+
+
+def chains(text):
+    """Of each sample of a script, the program's frames (address, function, was it inlined), innermost first."""
+    out = []
+    for line in text.splitlines():
+        frame = re.match(r"\s+([0-9a-f]+) (\S+?)(?:\+0x[0-9a-f]+)? \((inlined|\S+)\)$", line)
+        if line[:1] not in ("\t", " ", ""):
+            out.append([])
+        elif frame and frame.group(3) in ("inlined", INLINED):
+            out[-1].append((int(frame.group(1), 16), frame.group(2), frame.group(3) == "inlined"))
+    return out
+
+
+def of_program(chain):
+    """From main inwards: what called main, and the C library, are no matter of this program's debug information."""
+    names = [name for _, name, _ in chain]
+    return chain[:names.index("main") + 1] if "main" in names else None
+
+
+def inlined_names(text):
+    return set(re.findall(r"\[\.\] (\S+) \(inlined\)", text))
+
+
+@test("inlined functions: the frames of perf and of addr2line, sample by sample, and the names in the report")
+def inlined(work):
+    for tool in ("perf", "addr2line"):
+        need(tool)
+    need_events(work)
+    if os.uname().machine != "x86_64":
+        raise Skip("stacks are unwound on x86-64")
+    work.quipu("record", "-q", "-m", "host", "-e", "cpu-clock:u", "-F", "999", "--call-graph", "dwarf", "-o", "i.data", "--",
+               INLINED, "400", status=0)
+    ours = [of_program(c) for c in chains(work.quipu("script", "--inline", "-i", "i.data", status=0).out)]
+    theirs = [of_program(c) for c in chains(work.run("perf", "script", "-i", "i.data", status=0).out)]
+    equal(len(ours), len(theirs), "samples")
+    known = [pair for pair in zip(ours, theirs) if pair[0] and pair[1] and pair[0][0][0] == pair[1][0][0]]
+    holds(len(known) >= 50, f"{len(known)} of {len(ours)} samples in the program")
+    for mine, perfs in known:
+        equal(mine, perfs, "the frames of a sample")
+    deepest = {tuple(name for _, name, _ in chain) for chain, _ in known}
+    holds(("innermost", "middle", "wide", "outer", "run", "main") in deepest, deepest)
+    for address in sorted({chain[0][0] for chain, _ in known}):
+        judge = work.run("addr2line", "-f", "-i", "-e", INLINED, hex(address), status=0).out.splitlines()[::2]
+        mine = next([name for a, name, _ in chain if a == address] for chain, _ in known if chain[0][0] == address)
+        equal(mine, judge, f"functions at {address:#x}")
+    args = ("report", "--stdio", "--inline", "--children", "-g", "none", "-i", "i.data")
+    names = inlined_names(work.quipu(*args, status=0).out)
+    equal(names, inlined_names(work.run("perf", *args, status=0).out), "inlined functions in the report")
+    holds({"innermost", "middle", "wide", "run"} <= names, names)
 
 
 @test("tracepoint samples carry their formats: perf script prints the fields")
