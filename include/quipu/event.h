@@ -159,8 +159,10 @@ struct quipu_count {
 };
 void quipu_event_count(struct quipu_event *, struct quipu_count *);
 
-/* quipu_event_ioctl - an ioctl whose argument is a value. 0 or errno of A9; -ENOTTY for one that it
- * does not know. */
+/*
+ * quipu_event_ioctl - an ioctl whose argument is a value (MODIFY_ATTRIBUTES: the type of the new
+ * attributes). 0 or errno of A9; -ENOTTY for one that it does not know.
+ */
 int quipu_event_ioctl(struct quipu_event *, unsigned long cmd, uint64_t arg);
 int quipu_event_set_period(struct quipu_event *, uint64_t period);
 /* quipu_event_set_output - SET_OUTPUT; NULL detaches. */

@@ -24,6 +24,10 @@
 	UINT64_C(200000000) /* a client that reads after its program's end sees the program's time \
 			       alone */
 #define IOC_NR(cmd) ((cmd)&0xff)
+/* What makes an event care for a task's forks, threads and names. */
+#define FOLLOWS                                                                                    \
+	(QUIPU_ATTR_INHERIT | QUIPU_ATTR_TASK | QUIPU_ATTR_COMM | QUIPU_ATTR_MMAP |                \
+	 QUIPU_ATTR_MMAP2 | QUIPU_ATTR_MMAP_DATA)
 enum { NR_DISABLE = 1, NR_SET_OUTPUT = 5, NR_ID = 7 };
 
 /* ---- the machine's time ---- */
@@ -201,7 +205,8 @@ static bool moves_with_task(const struct gate *g, const struct quipu_event *e, s
 
 	m->tid = quipu_task_tid(quipu_event_task(e));
 	if (!tasks_counted(g, m->tid, &cpu, &m->since) || quipu_event_state(e) != 1 ||
-	    quipu_event_cpu_now(e) != (int)cpu || a->sample_period || a->flags & QUIPU_ATTR_INHERIT)
+	    quipu_event_cpu_now(e) != (int)cpu || tasks_on(g, (int)cpu) > 1 || a->sample_period ||
+	    a->flags & QUIPU_ATTR_INHERIT)
 		return false;
 	m->clock = BOARD_THREAD;
 	m->time = BOARD_NS;
@@ -311,6 +316,7 @@ static void forget(struct gate *g, struct gate_event *e)
 	g->nsampling -= e->sampling;
 	if (--g->nevents == 0)
 		g->watched = false;
+	g->board->followed -= e->followed;
 	if (e->tid)
 		tasks_release(g, e->tid);
 	drop_ring(g, e);
@@ -478,6 +484,8 @@ static int adopt_event(struct gate *g, struct quipu_event *event, struct gate_ev
 	g->nevents++;
 	e->sampling = quipu_event_attr(event)->sample_period;
 	g->nsampling += e->sampling;
+	e->followed = e->tid && quipu_event_attr(event)->flags & FOLLOWS;
+	__atomic_store_n(&g->board->followed, g->board->followed + e->followed, __ATOMIC_SEQ_CST);
 	if (e->tid)
 		tasks_hold(g, e->tid);
 	*out = e;
@@ -907,6 +915,11 @@ void ask(struct gate *g, struct client *c, const struct gate_request *q, size_t 
 	case GATE_SYNC:
 		session_serve(g->session);
 		tasks_reap(g);
+		break;
+	case GATE_BORN:
+		catch_up(g, NULL, false);
+		tasks_born(g, c->who.pid, caller_tid(c, q), (pid_t)q->args[0]);
+		session_sync(g->session);
 		break;
 	case GATE_PLACE: tasks_place(g, (pid_t)q->args[0], q->args[1]); break;
 	case GATE_EXEC: ask_exec(g, c, payload, a); return;

@@ -45,6 +45,7 @@ struct gate_event {
 	unsigned maps;
 	bool async, closed;
 	bool sampling;
+	bool followed;		  /* counted in the board's word of that name */
 	bool hangs_up;		  /* its task has ended, the process is about to */
 	pid_t pid, tid;		  /* of its task, 0 */
 	struct gate_event *chain; /* of the table by id */
@@ -80,6 +81,8 @@ struct host_task {
 	int stat_fd;	 /* its schedstat, -1 */
 	unsigned events; /* that were opened on it */
 	bool prepared;	 /* ran is as of its exec, which was announced */
+	bool born;	 /* a client's fork or thread, which told of itself */
+	bool shares;	 /* its CPU with others: they take turns */
 	uint64_t ip;	 /* where it stood last */
 	struct host_clock *clock; /* NULL: /proc must do */
 	bool measured;		  /* it has had any, or descends from one that has */
@@ -161,6 +164,8 @@ void ask_posted(struct gate *, struct client *, const struct gate_request *);
 struct quipu_task *tasks_find(struct gate *, pid_t tid);
 struct quipu_task *tasks_started(void *gate, pid_t pid, const char *comm);
 void tasks_ended(struct gate *, struct host_task *);
+/* @tid of process @pid is a fork or a thread of thread @parent that runs natively. */
+void tasks_born(struct gate *, pid_t pid, pid_t tid, pid_t parent);
 /*
  * A process is about to replace its program by one that runs natively: what it has run is no longer
  * its program's. Nothing changes until tasks_exec; tasks_stay takes it back.
@@ -189,6 +194,8 @@ void tasks_scan(struct gate *);
  * anybody's? */
 bool tasks_counted(const struct gate *, pid_t tid, unsigned *cpu, uint64_t *ran);
 bool tasks_any(const struct gate *);
+/* How many have their time counted on @cpu; more than one take turns. */
+unsigned tasks_on(const struct gate *, int cpu);
 /* Lets go of the host's descriptors of a task. */
 void tasks_close(struct host_task *);
 /*

@@ -462,6 +462,16 @@ static int ask_ioctl(uint64_t id, unsigned cell, unsigned long cmd, unsigned lon
 		}
 		x.request.args[1] = value;
 		break;
+	case PERF_EVENT_IOC_MODIFY_ATTRIBUTES: { /* its type alone matters */
+		uint32_t type;
+
+		if (preload_peek((const void *)arg, &type, 4) != 4) {
+			errno = EFAULT;
+			return -1;
+		}
+		x.request.args[1] = type;
+		break;
+	}
 	case PERF_EVENT_IOC_SET_OUTPUT:
 		value = (int)arg == -1 ? 0 : preload_event((int)arg, NULL);
 		x.request.args[1] = (int)arg != -1 && !value ? GATE_FOREIGN : value;
@@ -750,7 +760,7 @@ EXPORT int prctl(int option, ...)
 		*(void **)&real = dlsym(RTLD_NEXT, "prctl");
 	rc = real(option, a[0], a[1], a[2], a[3]);
 	/* Whoever watches events watches names too; nobody else needs to tell. */
-	if (option == PR_SET_NAME && !rc && preload_connection >= 0) {
+	if (option == PR_SET_NAME && !rc && (preload_connection >= 0 || preload_followed())) {
 		struct exchange comm = {.request = {.op = GATE_COMM},
 					.payload = (const char *)a[0],
 					.length = strnlen((const char *)a[0], 15)};

@@ -70,6 +70,10 @@ bool preload_exchange_on(int fd, struct exchange *);
 bool preload_exchange(struct exchange *);
 /* A request without a reply; false: it was not sent. */
 bool preload_post(struct exchange *);
+/* Is there an event that forks, threads or names of its task concern? */
+bool preload_followed(void);
+/* The calling thread is a new one, started by thread @parent: who follows that one hears of it. */
+void preload_born(pid_t parent);
 /* The machine learns what the host has told us by now; nothing for who never asked it anything. */
 void preload_sync(void);
 /* What libc would return for the reply: the result, or -1 with errno. */

@@ -7,6 +7,7 @@
 #include <fcntl.h>
 #include <pthread.h>
 #include <signal.h>
+#include <stdlib.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
@@ -122,11 +123,14 @@ bool preload_exchange_on(int fd, struct exchange *x)
 
 static void after_fork_in_child(void)
 {
+	pid_t parent = my_tid ? (pid_t)my_tid : getppid();
+
 	if (preload_connection >= 0)
 		real_close(preload_connection);
 	preload_connection = -1;
 	my_tid = 0;
 	pthread_mutex_init(&lock, NULL);
+	preload_born(parent);
 }
 
 static void *map_page(int fd, size_t size, int prot)
@@ -217,6 +221,19 @@ bool preload_post(struct exchange *x)
 	pthread_mutex_unlock(&lock);
 	pthread_sigmask(SIG_SETMASK, &old, NULL);
 	return ok;
+}
+
+bool preload_followed(void)
+{
+	return preload_board && __atomic_load_n(&preload_board->followed, __ATOMIC_ACQUIRE);
+}
+
+void preload_born(pid_t parent)
+{
+	struct exchange x = {.request = {.op = GATE_BORN, .args = {(uint64_t)parent}}};
+
+	if (preload_followed() && !getenv(GATE_ENGINE)) /* the engine sees its forks itself */
+		preload_exchange(&x);
 }
 
 void preload_sync(void)

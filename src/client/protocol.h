@@ -67,6 +67,7 @@ enum gate_op {
 	GATE_SYNC,    /* what the host has told the caller (a child's end) the machine knows too */
 	GATE_PLACE,   /* args: pid, a CPU, or -1: where that task shall run (sched_setaffinity) */
 	GATE_HOTPLUG, /* payload: name of a PMU; args: 1 its device is put back, 0 taken out */
+	GATE_BORN,    /* the caller is new, a fork or thread of thread args[0]: it may inherit */
 	GATE_OPS
 };
 
@@ -126,10 +127,11 @@ struct board_cell {
 _Static_assert(sizeof(struct board_cell) == 128, "cell stride");
 
 struct board {
-	uint64_t epoch;	  /* grows when anything happens in the machine */
-	uint64_t handled; /* posted requests that the machine has seen */
-	uint32_t still;	  /* no program runs, no task is counted: control calls may be posted */
-	uint8_t pad[BOARD_HEADER - 20];
+	uint64_t epoch;	   /* grows when anything happens in the machine */
+	uint64_t handled;  /* posted requests that the machine has seen */
+	uint32_t still;	   /* no program runs, no task is counted: control calls may be posted */
+	uint32_t followed; /* events that forks, threads or names of their task concern */
+	uint8_t pad[BOARD_HEADER - 24];
 	struct board_cell cells[BOARD_CELLS];
 };
 _Static_assert(offsetof(struct board, cells) == BOARD_HEADER, "board header");

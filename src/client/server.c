@@ -172,10 +172,32 @@ static uint64_t effective_capabilities(pid_t pid)
 	return caps;
 }
 
+#define GENERATIONS   256
 #define CAPABILITY(n) (UINT64_C(1) << (n))
 #define ADMIN	      CAPABILITY(21) /* CAP_SYS_ADMIN */
 #define PERFMON	      CAPABILITY(38)
 #define IPC_LOCK      CAPABILITY(14)
+
+/* The machine is the subreaper of what it started: who descends from it has it as an ancestor. */
+static bool descends(const struct gate *g, pid_t pid)
+{
+	char path[64], line[256];
+
+	for (unsigned i = 0; i < GENERATIONS && pid > 1 && pid != g->pid; i++) {
+		FILE *f;
+		int parent = 0;
+
+		snprintf(path, sizeof(path), "/proc/%d/status", (int)pid);
+		f = fopen(path, "re");
+		while (f && fgets(line, sizeof(line), f))
+			if (sscanf(line, "PPid: %d", &parent) == 1)
+				break;
+		if (f)
+			fclose(f);
+		pid = parent;
+	}
+	return pid == g->pid;
+}
 
 static int identify(struct gate *g, struct client *c)
 {
@@ -186,9 +208,10 @@ static int identify(struct gate *g, struct client *c)
 
 	if (getsockopt(c->source.fd, SOL_SOCKET, SO_PEERCRED, &cred, &len))
 		return -errno;
-	if (cred.uid != geteuid() && cred.uid != 0)
-		return -EPERM; /* abstract names are open to every user of the host; the machine is
-				  its user's own */
+	/* Abstract names are open to every user of the host; the machine is its user's own, and of
+	 * whom its programs become. */
+	if (cred.uid != geteuid() && cred.uid != 0 && !descends(g, cred.pid))
+		return -EPERM;
 	caps = trusted ? effective_capabilities(cred.pid) : 0;
 	c->who = (struct quipu_caller){
 		.pid = cred.pid,

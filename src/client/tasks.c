@@ -13,7 +13,6 @@
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/mman.h>
-#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -31,8 +30,8 @@ struct facts {
 static int read_facts(pid_t tid, struct facts *f)
 {
 	char path[64], line[256];
-	struct stat st;
 	int n, seen = 0;
+	unsigned uid;
 	FILE *file;
 
 	snprintf(path, sizeof(path), "/proc/%d/status", (int)tid);
@@ -40,6 +39,7 @@ static int read_facts(pid_t tid, struct facts *f)
 	if (!file)
 		return -ESRCH;
 	memset(f, 0, sizeof(*f));
+	f->uid = (uid_t)-1;
 	while (fgets(line, sizeof(line), file)) {
 		if (sscanf(line, "Name: %15[^\n]", f->comm) == 1)
 			seen++;
@@ -50,8 +50,9 @@ static int read_facts(pid_t tid, struct facts *f)
 			f->tgid = n;
 		else if (sscanf(line, "PPid: %d", &n) == 1)
 			f->ppid = n;
+		else if (sscanf(line, "Uid: %u", &uid) == 1) /* the file is root's after setuid */
+			f->uid = uid;
 	}
-	f->uid = fstat(fileno(file), &st) ? (uid_t)-1 : st.st_uid;
 	fclose(file);
 	return seen > 0 && f->tgid ? 0 : -ESRCH;
 }
@@ -154,8 +155,13 @@ static uint64_t host_cpu_ns(struct host_task *t)
 /* @ip: where it stood then, 0: nobody knows. */
 static void run_up_to(struct gate *g, struct host_task *t, uint64_t now, uint64_t ip)
 {
+	struct quipu_task *task;
+
 	if (now <= t->ran)
 		return;
+	task = t->shares ? quipu_task_find(g->core, t->tid) : NULL;
+	if (task && quipu_core_current(g->core, (unsigned)t->cpu) != task) /* its turn */
+		quipu_system_run(g->system, (unsigned)t->cpu, task, quipu_system_time(g->system));
 	session_host_run(g->session, (unsigned)t->cpu, t->tgid, t->tid, now - t->ran, ip);
 	t->ran = now;
 }
@@ -213,6 +219,15 @@ bool tasks_counted(const struct gate *g, pid_t tid, unsigned *cpu, uint64_t *ran
 	return true;
 }
 
+unsigned tasks_on(const struct gate *g, int cpu)
+{
+	unsigned n = 0;
+
+	for (const struct host_task *t = g->tasks; t; t = t->next)
+		n += t->cpu == cpu;
+	return n;
+}
+
 bool tasks_any(const struct gate *g)
 {
 	for (const struct host_task *t = g->tasks; t; t = t->next)
@@ -241,8 +256,39 @@ static void begin_clock(struct gate *g, struct host_task *t)
 {
 	t->ip = 0;
 	t->ran = host_cpu_ns(t); /* the descriptor stays open as long as it counts */
-	if (g->nsampling || !is_client(g, t->tgid)) /* a client tells its time itself */
+	/* A client tells its time itself, but for what it forgets to when it ends. */
+	if (g->nsampling || t->born || !is_client(g, t->tgid))
 		t->clock = host_clock_new(t->tid, t->ran, g->nsampling);
+}
+
+/* More tasks than CPUs: that with the fewest of them has one more. -1: none has any. */
+static int share_cpu(struct gate *g)
+{
+	unsigned fewest = UINT_MAX;
+	int cpu = -1;
+
+	for (const struct host_task *t = g->tasks; t; t = t->next) {
+		unsigned n = t->cpu < 0 ? UINT_MAX : tasks_on(g, t->cpu);
+
+		if (n < fewest) {
+			fewest = n;
+			cpu = t->cpu;
+		}
+	}
+	for (struct host_task *t = g->tasks; t && cpu >= 0; t = t->next)
+		t->shares = t->shares || t->cpu == cpu;
+	return cpu;
+}
+
+/* @t counts no more, and its CPU is another's or nobody's. */
+static void leave_cpu(struct gate *g, struct host_task *t)
+{
+	unsigned cpu = (unsigned)t->cpu;
+
+	t->cpu = -1;
+	t->shares = false;
+	if (!tasks_on(g, (int)cpu))
+		quipu_system_leave(g->system, cpu);
 }
 
 void tasks_count(struct gate *g, pid_t tid)
@@ -255,6 +301,10 @@ void tasks_count(struct gate *g, pid_t tid)
 	t->cpu = t->wish >= 0 && quipu_system_place_at(g->system, (unsigned)t->wish)
 			 ? t->wish
 			 : quipu_system_place_last(g->system);
+	if (t->cpu < 0) {
+		t->cpu = share_cpu(g);
+		t->shares = t->cpu >= 0;
+	}
 	if (t->cpu < 0)
 		return;
 	if (!t->prepared)
@@ -283,9 +333,10 @@ static void count_no_more(struct gate *g, pid_t tid)
 
 	if (!t || t->cpu < 0)
 		return;
-	quipu_system_stop(g->system, (unsigned)t->cpu, false);
-	quipu_system_leave(g->system, (unsigned)t->cpu);
-	t->cpu = -1;
+	if (!t->shares ||
+	    quipu_core_current(g->core, (unsigned)t->cpu) == quipu_task_find(g->core, tid))
+		quipu_system_stop(g->system, (unsigned)t->cpu, false);
+	leave_cpu(g, t);
 	tasks_close(t);
 }
 
@@ -361,6 +412,31 @@ struct quipu_task *tasks_started(void *arg, pid_t pid, const char *comm)
 bool tasks_is_guest(const struct gate *g, const struct quipu_task *task)
 {
 	return session_has(g->session, quipu_task_pid(task));
+}
+
+/*
+ * What a client's process forks inherits and counts as it does, from its first instruction: it says
+ * so itself, before it does anything else. What it says of its parent is looked up.
+ */
+void tasks_born(struct gate *g, pid_t pid, pid_t tid, pid_t parent)
+{
+	struct quipu_task *of = quipu_task_find(g->core, parent);
+	const struct host_task *p = host_task(g, parent);
+	struct host_task *t;
+	struct facts f;
+
+	if (!of || !p || !p->measured || quipu_task_find(g->core, tid) ||
+	    session_has(g->session, pid) || read_facts(tid, &f) ||
+	    (tid == pid ? f.ppid : f.tgid) != p->tgid)
+		return;
+	if (!make_task(g, tid, &f, of))
+		return;
+	t = host_task(g, tid);
+	if (!t)
+		return;
+	t->born = true;
+	if (p->cpu >= 0)
+		tasks_count(g, tid);
 }
 
 /* ---- the mappings of programs that run natively ---- */
@@ -488,7 +564,7 @@ void tasks_ended(struct gate *g, struct host_task *ended)
 	task = quipu_task_find(g->core, tid);
 	if (task)
 		quipu_task_exit(task, ended->cpu < 0 ? 0 : (unsigned)ended->cpu);
-	if (ended->cpu >= 0)
+	if (ended->cpu >= 0 && !tasks_on(g, ended->cpu)) /* it is off the list */
 		quipu_system_leave(g->system, (unsigned)ended->cpu);
 	gate_changed(g);
 }

@@ -104,6 +104,9 @@ int quipu_event_ioctl(struct quipu_event *e, unsigned long cmd, uint64_t arg)
 		return refuse(e, -EINVAL,
 			      "only tracepoints take BPF programs, and this machine has none");
 	case MODIFY:
+		if ((uint32_t)arg != e->attr.type)
+			return refuse(e, -EINVAL,
+				      "the new attributes are of another type of event");
 		return refuse(e, -EOPNOTSUPP,
 			      "only breakpoints can be modified, and this machine has none");
 	}
