@@ -5,6 +5,7 @@
  * sysctl/kernel.rst.
  */
 #include <errno.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -206,6 +207,29 @@ static const char *what_needs(const struct quipu_parsed *e, pid_t pid, int *leve
 	return "counting";
 }
 
+/*
+ * Above 2 a kernel as it comes does what it does at 2; those of Debian, Ubuntu and Android refuse
+ * everything to users. Only the call itself tells which kernel this is.
+ */
+static bool refuses_all(int paranoid)
+{
+	struct quipu_attr a = {.type = PERF_TYPE_SOFTWARE,
+			       .size = 112,
+			       .config = PERF_COUNT_SW_DUMMY,
+			       .flags = QUIPU_ATTR_DISABLED | QUIPU_ATTR_EXCLUDE_KERNEL |
+					QUIPU_ATTR_EXCLUDE_HV};
+	int fd = paranoid > 2 ? sys_open(&a, 0, -1, -1) : 0;
+
+	if (fd > 0)
+		close(fd);
+	return fd < 0;
+}
+
+static bool is_strangers(pid_t pid)
+{
+	return pid > 0 && kill(pid, 0) && errno == EPERM;
+}
+
 static void why_denied(const struct quipu_parsed *e, int err, pid_t pid, struct host_reason *r)
 {
 	int paranoid = host_paranoid(), level;
@@ -221,7 +245,7 @@ static void why_denied(const struct quipu_parsed *e, int err, pid_t pid, struct 
 			  "(--security-opt seccomp=...)");
 		return;
 	}
-	if (paranoid <= level && pid > 0) {
+	if (is_strangers(pid) || (paranoid <= level && pid > 0)) {
 		why(r, "process %d is not this user's", (int)pid);
 		remedy(r,
 		       "count a process of your own, or give quipu CAP_PERFMON and CAP_SYS_PTRACE");
@@ -234,6 +258,17 @@ static void why_denied(const struct quipu_parsed *e, int err, pid_t pid, struct 
 		    strerror(-err), paranoid);
 		remedy(r, "in a container: allow perf_event_open in its seccomp profile "
 			  "(--security-opt seccomp=...)");
+		return;
+	}
+	if (refuses_all(paranoid)) {
+		why(r,
+		    "this kernel refuses all counting without a privilege: kernel.perf_event_paranoid "
+		    "is %d, and it must be at most 2 for programs of one's own, at most %d for this",
+		    paranoid, level);
+		remedy(r,
+		       "as root: sysctl kernel.perf_event_paranoid=%d, or setcap cap_perfmon+ep on "
+		       "quipu; or count on a modelled machine, which needs no privilege",
+		       level);
 		return;
 	}
 	why(r,
