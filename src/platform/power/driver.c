@@ -18,6 +18,7 @@
 #include <quipu/attr.h>
 #include <quipu/bits.h>
 
+#include "platform/core_pmu.h"
 #include "platform/power/driver.h"
 #include "platform/power/events.h"
 
@@ -39,19 +40,14 @@ struct driver_cpu {
 };
 
 struct power_driver {
-	struct quipu_pmu pmu;
-	struct quipu_core *core;
+	struct core_pmu base;
 	struct power_pmu *hardware;
-	struct quipu_signals *signals;
-	unsigned ncpus;
 	struct driver_cpu *cpus;
 	uint32_t pvr;
 	bool zero;			      /* unknown events open */
 	bool partition;			      /* under a hypervisor */
 	uint64_t chain[CHAIN_MOST];	      /* of the sample being made */
 	struct quipu_pmu_event *list, *names; /* files of sysfs; names of the processor's manual */
-	void (*trace)(void *arg, const char *line);
-	void *trace_arg;
 };
 
 /* What the driver keeps of an event: hw.config the code, config_base its freeze bits, event_base
@@ -59,30 +55,18 @@ struct power_driver {
 
 /* ---- registers ---- */
 
-static void trace(const struct power_driver *d, const char *what, unsigned cpu, unsigned spr,
-		  uint64_t value)
-{
-	char line[96];
-
-	if (!d->trace)
-		return;
-	snprintf(line, sizeof(line), "cpu %u: %s %u %s 0x%" PRIx64, cpu, what, spr,
-		 what[1] == 't' ? "<-" : "=", value);
-	d->trace(d->trace_arg, line);
-}
-
 static uint64_t mfspr(const struct power_driver *d, unsigned cpu, unsigned spr)
 {
 	uint64_t value = 0;
 
 	power_mfspr(d->hardware, cpu, spr, &value);
-	trace(d, "mfspr", cpu, spr, value);
+	core_pmu_trace(&d->base, "cpu %u: mfspr %u = 0x%" PRIx64, cpu, spr, value);
 	return value;
 }
 
 static void mtspr(const struct power_driver *d, unsigned cpu, unsigned spr, uint64_t value)
 {
-	trace(d, "mtspr", cpu, spr, value);
+	core_pmu_trace(&d->base, "cpu %u: mtspr %u <- 0x%" PRIx64, cpu, spr, value);
 	power_mtspr(d->hardware, cpu, spr, value);
 }
 
@@ -94,11 +78,6 @@ static unsigned pmc_spr(int idx)
 static struct power_driver *driver_of(const struct quipu_event *e)
 {
 	return quipu_event_pmu(e)->driver;
-}
-
-static unsigned cpu_of(const struct quipu_event *e)
-{
-	return (unsigned)quipu_event_cpu_now(e);
 }
 
 /* ---- which event ---- */
@@ -116,12 +95,12 @@ static int code_of(struct power_driver *d, const struct quipu_attr *attr, uint64
 		return -ENOENT;
 	if (err) {
 		quipu_core_reason(
-			d->core,
+			d->base.core,
 			"the POWER9 core PMU has no such event; `quipu list` shows those it has");
 		return err;
 	}
 	if (attr->type != PERF_TYPE_HARDWARE && power_blacklisted(d->pvr, *code)) {
-		quipu_core_reason(d->core,
+		quipu_core_reason(d->base.core,
 				  "event 0x%" PRIx64
 				  " counts wrongly on this revision (PVR 0x%08x)",
 				  *code, d->pvr);
@@ -164,11 +143,12 @@ static int check_group(struct power_driver *d, struct quipu_event *e, uint64_t *
 	unsigned n = 0;
 
 	for (unsigned i = 0; leader != e && (member = quipu_event_member(leader, i)); i++) {
-		if (member == e || quipu_event_pmu(member) != &d->pmu ||
+		if (member == e || quipu_event_pmu(member) != &d->base.pmu ||
 		    quipu_event_state(member) == -1)
 			continue;
 		if (n == GROUP_LIMIT) {
-			quipu_core_reason(d->core, "a group has room for %u events of the core PMU",
+			quipu_core_reason(d->base.core,
+					  "a group has room for %u events of the core PMU",
 					  GROUP_LIMIT);
 			return -EINVAL;
 		}
@@ -179,7 +159,7 @@ static int check_group(struct power_driver *d, struct quipu_event *e, uint64_t *
 	task[n] = quipu_event_task(e) != NULL;
 	if (power_fit(codes, task, n + 1)) {
 		quipu_core_reason(
-			d->core,
+			d->base.core,
 			n ? "with the other events of its group it does not fit the counters: several want the same one; "
 			    "count them apart"
 			  : "no counter can count this code (constraints of POWER9's event codes)");
@@ -189,20 +169,15 @@ static int check_group(struct power_driver *d, struct quipu_event *e, uint64_t *
 	return 0;
 }
 
-static bool has(const struct power_driver *d, quipu_signal s)
-{
-	return s == QUIPU_SIGNAL_NONE || d->signals->ops->has(d->signals, s);
-}
-
 static bool counted(const struct power_driver *d, const struct power_event *x)
 {
-	return has(d, x->signal) && has(d, x->minus);
+	return core_pmu_has(&d->base, x->signal) && core_pmu_has(&d->base, x->minus);
 }
 
 static bool want(const struct power_driver *d, quipu_signal s)
 {
-	return s == QUIPU_SIGNAL_NONE || !d->signals->ops->want ||
-	       !d->signals->ops->want(d->signals, s);
+	return s == QUIPU_SIGNAL_NONE || !d->base.signals->ops->want ||
+	       !d->base.signals->ops->want(d->base.signals, s);
 }
 
 static bool needs_full(const struct power_event *x)
@@ -225,26 +200,26 @@ static int check_model(struct power_driver *d, uint64_t code)
 
 	if (!x) {
 		if (d->zero) {
-			quipu_core_reason(d->core, "event 0x%" PRIx64 " is not modelled: reads 0",
-					  code);
+			quipu_core_reason(d->base.core,
+					  "event 0x%" PRIx64 " is not modelled: reads 0", code);
 			return 0;
 		}
-		quipu_core_reason(d->core,
+		quipu_core_reason(d->base.core,
 				  "event 0x%" PRIx64
 				  " is not modelled; no number is better than a false 0",
 				  code);
 		return -EOPNOTSUPP;
 	}
 	if (!counted(d, x)) {
-		quipu_core_reason(d->core, "%s needs a model that does not run here%s", x->name,
-				  needs_full(x) ? ": --timing full" : "");
+		quipu_core_reason(d->base.core, "%s needs a model that does not run here%s",
+				  x->name, needs_full(x) ? ": --timing full" : "");
 		return -ENOENT;
 	}
 	/* An event that is one signal and nothing else is told to the engine by whoever opens it.
 	 */
 	if ((x->minus != QUIPU_SIGNAL_NONE || power_pmu_declared(d->hardware, x)) &&
 	    (!want(d, x->signal) || !want(d, x->minus))) {
-		quipu_core_reason(d->core, "the engine has no counter left for %s", x->name);
+		quipu_core_reason(d->base.core, "the engine has no counter left for %s", x->name);
 		return -EOPNOTSUPP;
 	}
 	return 0;
@@ -258,8 +233,8 @@ static int check_branches(struct power_driver *d, const struct quipu_attr *attr)
 
 	if (!(attr->sample_type & PERF_SAMPLE_BRANCH_STACK) || kinds == PERF_SAMPLE_BRANCH_ANY)
 		return 0;
-	quipu_core_reason(d->core, "the branch history holds all taken branches (-b, -j any); "
-				   "this model cannot filter them");
+	quipu_core_reason(d->base.core, "the branch history holds all taken branches (-b, -j any); "
+					"this model cannot filter them");
 	return -EOPNOTSUPP;
 }
 
@@ -274,7 +249,7 @@ static int power_init(struct quipu_pmu *pmu, struct quipu_event *e)
 	if (err)
 		return err;
 	if (attr->type == PERF_TYPE_RAW && reserved_values(attr->config)) {
-		quipu_core_reason(d->core,
+		quipu_core_reason(d->base.core,
 				  "config 0x%" PRIx64 " has reserved sampling or threshold values",
 				  (uint64_t)attr->config);
 		return -EINVAL;
@@ -286,24 +261,18 @@ static int power_init(struct quipu_pmu *pmu, struct quipu_event *e)
 	if (err)
 		return err;
 	if (bits_get(code, POWER_EBB)) {
-		quipu_core_reason(d->core, "event-based branches are not modelled");
+		quipu_core_reason(d->base.core, "event-based branches are not modelled");
 		return -EOPNOTSUPP;
 	}
 	err = check_model(d, code);
 	if (err)
 		return err;
-	hw->config = code;
+	core_pmu_begin(&d->base, e, code);
 	hw->config_base = freeze_of(d, attr->flags);
-	hw->idx = -1;
-	hw->reload.max_left = MAX_PERIOD;
-	if (!attr->sample_period) {
-		hw->reload.sample_period = hw->reload.last_period = MAX_PERIOD;
-		hw->reload.period_left = (int64_t)MAX_PERIOD;
-	}
 	if (attr->flags & QUIPU_ATTR_EXCLUDE_USER &&
 	    (!d->partition || attr->flags & QUIPU_ATTR_EXCLUDE_HV))
 		quipu_core_reason(
-			d->core,
+			d->base.core,
 			"counts 0: a program under a user-mode engine has no kernel activity; drop :k");
 	return 0;
 }
@@ -321,17 +290,7 @@ static void update(struct power_driver *d, unsigned cpu, struct quipu_event *e)
 		delta = 0;
 	if (!delta)
 		return;
-	hw->prev_count = now;
-	quipu_event_add_count(e, delta);
-	hw->reload.period_left = (int64_t)((uint64_t)hw->reload.period_left - delta);
-}
-
-static bool set_period(struct quipu_hw_event *hw)
-{
-	bool used = quipu_reload_set_period(&hw->reload);
-
-	hw->prev_count = PMC_NEGATIVE - hw->reload.programmed;
-	return used;
+	core_pmu_count(e, now, delta);
 }
 
 static void power_read(struct quipu_event *e)
@@ -339,7 +298,7 @@ static void power_read(struct quipu_event *e)
 	struct quipu_hw_event *hw = quipu_event_hw(e);
 
 	if (!(hw->state & QUIPU_HES_STOPPED) && hw->idx >= 0)
-		update(driver_of(e), cpu_of(e), e);
+		update(driver_of(e), core_pmu_cpu(e), e);
 }
 
 /* As in Linux, a counting event is started and stopped by add and del alone. */
@@ -352,8 +311,8 @@ static void power_start(struct quipu_event *e, int flags)
 	if (hw->idx < 0 || !quipu_event_attr(e)->sample_period || !(hw->state & QUIPU_HES_STOPPED))
 		return;
 	hw->state = 0;
-	set_period(hw);
-	mtspr(d, cpu_of(e), pmc_spr(hw->idx), hw->prev_count);
+	core_pmu_set_period(&d->base, hw);
+	mtspr(d, core_pmu_cpu(e), pmc_spr(hw->idx), hw->prev_count);
 }
 
 static void power_stop(struct quipu_event *e, int flags)
@@ -364,9 +323,9 @@ static void power_stop(struct quipu_event *e, int flags)
 	(void)flags;
 	if (hw->idx < 0 || !quipu_event_attr(e)->sample_period || (hw->state & QUIPU_HES_STOPPED))
 		return;
-	update(d, cpu_of(e), e);
+	update(d, core_pmu_cpu(e), e);
 	hw->state |= QUIPU_HES_STOPPED | QUIPU_HES_UPTODATE;
-	mtspr(d, cpu_of(e), pmc_spr(hw->idx), 0);
+	mtspr(d, core_pmu_cpu(e), pmc_spr(hw->idx), 0);
 }
 
 /* All events of a CPU: do they fit? The chosen codes go back into them. */
@@ -389,7 +348,7 @@ static int fit(struct driver_cpu *c)
 static int power_add(struct quipu_event *e, int flags)
 {
 	struct power_driver *d = driver_of(e);
-	struct driver_cpu *c = &d->cpus[cpu_of(e)];
+	struct driver_cpu *c = &d->cpus[core_pmu_cpu(e)];
 	struct quipu_hw_event *hw = quipu_event_hw(e);
 
 	if (c->n == POWER_PMCS)
@@ -399,7 +358,7 @@ static int power_add(struct quipu_event *e, int flags)
 	c->event[c->n++] = e;
 	if (!c->in_txn && fit(c)) {
 		c->n--;
-		quipu_core_reason(d->core, "the counters that it could use are taken");
+		quipu_core_reason(d->base.core, "the counters that it could use are taken");
 		return -EAGAIN;
 	}
 	hw->event_base = bits_low(~(uint64_t)c->slots);
@@ -411,7 +370,7 @@ static int power_add(struct quipu_event *e, int flags)
 static void power_del(struct quipu_event *e, int flags)
 {
 	struct power_driver *d = driver_of(e);
-	unsigned cpu = cpu_of(e), i = 0;
+	unsigned cpu = core_pmu_cpu(e), i = 0;
 	struct driver_cpu *c = &d->cpus[cpu];
 	struct quipu_hw_event *hw = quipu_event_hw(e);
 
@@ -435,15 +394,11 @@ static void power_del(struct quipu_event *e, int flags)
 static void enable_facility(struct power_driver *d, unsigned cpu)
 {
 	uint64_t mode = 0;
-	char line[96];
 	int rc = power_h_perfmon(d->hardware, cpu, PERFMON_ON, 0, &mode);
 
 	d->cpus[cpu].enabled = true;
-	if (!d->trace)
-		return;
-	snprintf(line, sizeof(line), "cpu %u: H_PERFMON set 0x%" PRIx64 " = %d, mode 0x%" PRIx64,
-		 cpu, PERFMON_ON, rc, mode);
-	d->trace(d->trace_arg, line);
+	core_pmu_trace(&d->base, "cpu %u: H_PERFMON set 0x%" PRIx64 " = %d, mode 0x%" PRIx64, cpu,
+		       PERFMON_ON, rc, mode);
 }
 
 static void power_disable(struct quipu_pmu *pmu, unsigned cpu)
@@ -475,7 +430,7 @@ static void place(struct power_driver *d, unsigned cpu, struct driver_cpu *c,
 		if (hw->idx >= 0)
 			continue;
 		hw->idx = (int)v->pmc[i] - 1;
-		set_period(hw);
+		core_pmu_set_period(&d->base, hw);
 		mtspr(d, cpu, pmc_spr(hw->idx), hw->state & QUIPU_HES_STOPPED ? 0 : hw->prev_count);
 	}
 }
@@ -618,16 +573,8 @@ static void serve(struct power_driver *d, unsigned cpu, struct quipu_event *e,
 	struct quipu_hw_event *hw = quipu_event_hw(e);
 	struct quipu_sample sample = {.cpumode = PERF_RECORD_MISC_USER};
 
-	if (irq) {
-		sample.ip = irq->pc;
-		sample.addr = irq->addr;
-		sample.chain = irq->chain;
-		sample.nr_chain = irq->nr_chain;
-		sample.branches = irq->branches;
-		sample.nr_branches = irq->nr_branches;
-		sample.pid = irq->pid;
-		sample.tid = irq->tid;
-	}
+	if (irq)
+		core_pmu_sample(irq, &sample);
 	if (irq && d->partition) {
 		bool marked = bits_get(hw->config, POWER_MARK), use_siar;
 
@@ -641,11 +588,7 @@ static void serve(struct power_driver *d, unsigned cpu, struct quipu_event *e,
 		return;
 	}
 	update(d, cpu, e);
-	/* Throttling asks for a stop; the engine process, which reloads by itself, cannot know, so
-	 * the event goes on. */
-	if (set_period(hw) && quipu_event_attr(e)->sample_period)
-		quipu_event_overflow(e, &sample);
-	if (hw->idx >= 0 && !(hw->state & QUIPU_HES_STOPPED))
+	if (core_pmu_overflow(&d->base, e, &sample))
 		mtspr(d, cpu, pmc_spr(hw->idx), hw->prev_count);
 }
 
@@ -756,16 +699,9 @@ static int make_list(struct power_driver *d)
 	return err;
 }
 
-static void free_list(struct quipu_pmu_event *list)
-{
-	for (unsigned i = 0; list && list[i].name; i++)
-		free((char *)list[i].terms);
-	free(list);
-}
-
 static void describe_pmu(struct power_driver *d)
 {
-	d->pmu = (struct quipu_pmu){
+	d->base.pmu = (struct quipu_pmu){
 		.name = "cpu",
 		.type = PERF_TYPE_RAW,
 		.capabilities = QUIPU_PMU_CAP_EXTENDED_REGS,
@@ -801,23 +737,22 @@ int power_driver_new(const struct quipu_platform_env *env, struct power_pmu *har
 
 	if (!d)
 		return err;
-	d->core = env->core;
+	core_pmu_setup(&d->base, env);
+	d->base.width = 32;
+	d->base.top = PMC_NEGATIVE;
+	d->base.longest = MAX_PERIOD;
 	d->hardware = hardware;
-	d->signals = env->signals;
-	d->ncpus = env->machine->ncpus;
-	d->trace = env->trace;
-	d->trace_arg = env->trace_arg;
 	d->pvr = (uint32_t)quipu_machine_number(env->machine, env->machine->cpus[0].offset,
 						"cpu-version", 0x004e1202);
 	d->zero = node >= 0 &&
 		  quipu_machine_has_string(env->machine, node, "quipu,unknown-events", "zero");
 	d->partition = quipu_machine_find(env->machine, "quipu,hypervisor") >= 0;
-	d->cpus = calloc(d->ncpus, sizeof(*d->cpus));
+	d->cpus = calloc(d->base.ncpus, sizeof(*d->cpus));
 	if (d->cpus)
 		err = make_list(d);
 	if (!err) {
 		describe_pmu(d);
-		err = quipu_core_register(env->core, &d->pmu);
+		err = quipu_core_register(env->core, &d->base.pmu);
 	}
 	if (err) {
 		power_driver_free(d);
@@ -831,8 +766,8 @@ void power_driver_free(struct power_driver *d)
 {
 	if (!d)
 		return;
-	free_list(d->list);
-	free_list(d->names);
+	core_pmu_free_list(d->list);
+	core_pmu_free_list(d->names);
 	free(d->cpus);
 	free(d);
 }
@@ -848,7 +783,7 @@ void power_driver_describe(const struct power_driver *d, quipu_describe_fn *fn, 
 	fn(arg, 0, line);
 	fn(arg, 1,
 	   "32-bit counters; sampling by interrupt, without skid; an unknown code is refused");
-	for (unsigned cpu = 0; cpu < d->ncpus; cpu++) {
+	for (unsigned cpu = 0; cpu < d->base.ncpus; cpu++) {
 		if (!d->cpus[cpu].pmis)
 			continue;
 		snprintf(line, sizeof(line),

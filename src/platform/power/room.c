@@ -2,18 +2,12 @@
 /* The POWER9 core PMU: hardware and driver, for trees with a node "quipu,power9-pmu". */
 #include <errno.h>
 #include <stdlib.h>
-#include <string.h>
 
+#include "platform/core_pmu.h"
 #include "platform/power/driver.h"
 #include "platform/power/room.h"
 
 #define COMPATIBLE "quipu,power9-pmu"
-
-struct room {
-	struct quipu_core *core;
-	struct power_pmu *hardware;
-	struct power_driver *driver;
-};
 
 static bool room_matches(const struct quipu_machine *m)
 {
@@ -24,45 +18,44 @@ static bool room_matches(const struct quipu_machine *m)
 
 static void on_pmi(void *arg, unsigned cpu, const struct quipu_interrupt *irq)
 {
-	power_driver_interrupt(((struct room *)arg)->driver, cpu, irq);
+	power_driver_interrupt(((struct core_room *)arg)->driver, cpu, irq);
 }
 
-static void room_destroy(void *self)
+static void down(struct core_room *r)
 {
-	struct room *r = self;
-
 	power_driver_free(r->driver);
 	power_pmu_free(r->hardware);
-	free(r);
+}
+
+static int up(const struct quipu_platform_env *env, struct core_room *r)
+{
+	struct power_driver *driver = NULL;
+	int err;
+
+	r->hardware = power_pmu_new(env->machine, env->signals);
+	if (!r->hardware)
+		return -ENOMEM;
+	err = power_driver_new(env, r->hardware, &driver);
+	r->driver = driver;
+	if (!err)
+		power_pmu_set_handler(r->hardware, on_pmi, r);
+	return err;
 }
 
 static int room_create(const struct quipu_platform_env *env, void **self)
 {
-	struct room *r = calloc(1, sizeof(*r));
-	int err = -ENOMEM;
+	return core_room_create(env, "the core PMU", up, down, self);
+}
 
-	if (!r)
-		goto fail;
-	r->core = env->core;
-	r->hardware = power_pmu_new(env->machine, env->signals);
-	if (r->hardware)
-		err = power_driver_new(env, r->hardware, &r->driver);
-	if (err)
-		goto fail;
-	power_pmu_set_handler(r->hardware, on_pmi, r);
-	*self = r;
-	return 0;
-fail:
-	quipu_note(env->notes, QUIPU_NOTE_WRONG, "/pmu", "the core PMU cannot be set up: %s",
-		   strerror(-err));
-	if (r)
-		room_destroy(r);
-	return err;
+static void room_destroy(void *self)
+{
+	down(self);
+	free(self);
 }
 
 static void room_interrupt(void *self, const struct quipu_interrupt *irq)
 {
-	struct room *r = self;
+	struct core_room *r = self;
 
 	power_pmu_interrupt(r->hardware, irq);
 	quipu_core_work(r->core);
@@ -70,24 +63,17 @@ static void room_interrupt(void *self, const struct quipu_interrupt *irq)
 
 static void room_describe(void *self, quipu_describe_fn *fn, void *arg)
 {
-	power_driver_describe(((struct room *)self)->driver, fn, arg);
-}
-
-static void room_cpu_online(void *self, unsigned cpu, bool online)
-{
-	(void)self; /* the counters of a CPU that is off stand still by themselves */
-	(void)cpu;
-	(void)online;
+	power_driver_describe(((struct core_room *)self)->driver, fn, arg);
 }
 
 static uint64_t room_interrupts(void *self, unsigned cpu)
 {
-	return power_driver_pmis(((struct room *)self)->driver, cpu);
+	return power_driver_pmis(((struct core_room *)self)->driver, cpu);
 }
 
 struct power_driver *power_room_driver(void *self)
 {
-	return ((struct room *)self)->driver;
+	return ((struct core_room *)self)->driver;
 }
 
 static const char *const room_nodes[] = {COMPATIBLE, NULL};
@@ -100,6 +86,6 @@ const struct quipu_platform quipu_platform_power = {
 	.destroy = room_destroy,
 	.interrupt = room_interrupt,
 	.describe = room_describe,
-	.cpu_online = room_cpu_online,
+	.cpu_online = core_room_cpu_online,
 	.interrupts = room_interrupts,
 };

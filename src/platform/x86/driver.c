@@ -8,12 +8,14 @@
  * Not there: PEBS (samples are exact by themselves), rdpmc, offcore responses, hybrid PMUs.
  */
 #include <errno.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include <quipu/bits.h>
 
+#include "platform/core_pmu.h"
 #include "platform/x86/driver.h"
 #include "platform/x86/events.h"
 
@@ -27,44 +29,27 @@
 #define MAX_PERIOD (bits_mask(QUIPU_X86_WIDTH) >> 1)
 
 struct x86_driver {
-	struct quipu_pmu pmu;
-	struct quipu_core *core;
+	struct core_pmu base;
 	struct quipu_x86 *hardware;
-	struct quipu_signals *signals;
-	unsigned ncpus;
 	struct quipu_event *(*events)[COUNTERS]; /* by CPU */
 	struct quipu_pmu_event *list;		 /* events/; terms owned */
-	void (*trace)(void *arg, const char *line);
-	void *trace_arg;
 };
 
 /* ---- registers ---- */
-
-static void trace(const struct x86_driver *d, const char *what, unsigned cpu, uint32_t msr,
-		  uint64_t value)
-{
-	char line[96];
-
-	if (!d->trace)
-		return;
-	snprintf(line, sizeof(line), "cpu %u: %s 0x%x %s 0x%llx", cpu, what, msr,
-		 *what == 'w' ? "<-" : "=", (unsigned long long)value);
-	d->trace(d->trace_arg, line);
-}
 
 static uint64_t rdmsr(const struct x86_driver *d, unsigned cpu, uint32_t msr)
 {
 	uint64_t value = 0;
 
 	quipu_x86_rdmsr(d->hardware, cpu, msr, &value);
-	trace(d, "rdmsr", cpu, msr, value);
+	core_pmu_trace(&d->base, "cpu %u: rdmsr 0x%x = 0x%" PRIx64, cpu, msr, value);
 	return value;
 }
 
 static void wrmsr(const struct x86_driver *d, unsigned cpu, uint32_t msr, uint64_t value)
 {
 	quipu_x86_wrmsr(d->hardware, cpu, msr, value);
-	trace(d, "wrmsr", cpu, msr, value);
+	core_pmu_trace(&d->base, "cpu %u: wrmsr 0x%x <- 0x%" PRIx64, cpu, msr, value);
 }
 
 static bool is_fixed(int idx)
@@ -90,19 +75,9 @@ static struct x86_driver *driver_of(const struct quipu_event *e)
 	return quipu_event_pmu(e)->driver;
 }
 
-static unsigned cpu_of(const struct quipu_event *e)
-{
-	return (unsigned)quipu_event_cpu_now(e);
-}
-
 static const struct x86_event *described(const struct quipu_event *e)
 {
 	return x86_event_by_code((uint16_t)quipu_event_hw((struct quipu_event *)e)->config);
-}
-
-static bool counts(const struct x86_driver *d, const struct x86_event *e)
-{
-	return d->signals->ops->has(d->signals, e->signal);
 }
 
 static const struct x86_event *lookup(struct x86_driver *d, const struct quipu_attr *attr, int *err)
@@ -114,7 +89,7 @@ static const struct x86_event *lookup(struct x86_driver *d, const struct quipu_a
 		*err = -EINVAL;
 		if (attr->config & ~CODE_BITS) {
 			quipu_core_reason(
-				d->core,
+				d->base.core,
 				"config 0x%llx: this PMU has event (bits 0-7) and umask (8-15) only",
 				(unsigned long long)attr->config);
 			return NULL;
@@ -126,7 +101,7 @@ static const struct x86_event *lookup(struct x86_driver *d, const struct quipu_a
 		e = x86_event_cache(attr->config);
 	}
 	if (!e)
-		quipu_core_reason(d->core,
+		quipu_core_reason(d->base.core,
 				  "this PMU has no such event; `quipu list` shows those it has");
 	return e;
 }
@@ -157,19 +132,6 @@ static bool group_fits(struct quipu_event *e, const struct x86_event *own)
 	return general <= QUIPU_X86_GENERAL;
 }
 
-static void begin(struct quipu_event *e, const struct x86_event *x)
-{
-	struct quipu_hw_event *hw = quipu_event_hw(e);
-
-	hw->config = x->code;
-	hw->idx = -1;
-	hw->reload.max_left = MAX_PERIOD;
-	if (!quipu_event_attr(e)->sample_period) {
-		hw->reload.sample_period = hw->reload.last_period = MAX_PERIOD;
-		hw->reload.period_left = (int64_t)MAX_PERIOD;
-	}
-}
-
 static int x86_init(struct quipu_pmu *pmu, struct quipu_event *e)
 {
 	struct x86_driver *d = pmu->driver;
@@ -183,27 +145,27 @@ static int x86_init(struct quipu_pmu *pmu, struct quipu_event *e)
 	if ((attr->sample_type & PERF_SAMPLE_BRANCH_STACK) &&
 	    (attr->branch_sample_type & ~BRANCHES_TAKEN)) {
 		quipu_core_reason(
-			d->core,
+			d->base.core,
 			"branch stacks here hold every branch of user level; no other filter (-j any,u)");
 		return -EOPNOTSUPP;
 	}
 	x = lookup(d, attr, &err);
 	if (!x)
 		return err;
-	if (!counts(d, x)) {
-		quipu_core_reason(d->core, "%s needs a model that does not run here", x->name);
+	if (!core_pmu_has(&d->base, x->signal)) {
+		quipu_core_reason(d->base.core, "%s needs a model that does not run here", x->name);
 		return -ENOENT;
 	}
 	if (!group_fits(e, x)) {
-		quipu_core_reason(d->core,
+		quipu_core_reason(d->base.core,
 				  "the group needs more than the %u general counters of this PMU",
 				  QUIPU_X86_GENERAL);
 		return -EINVAL;
 	}
-	begin(e, x);
+	core_pmu_begin(&d->base, e, x->code);
 	if (attr->flags & QUIPU_ATTR_EXCLUDE_USER)
 		quipu_core_reason(
-			d->core,
+			d->base.core,
 			"counts 0: a program under a user-mode engine has no kernel activity; drop :k");
 	return 0;
 }
@@ -251,28 +213,16 @@ static void disable(struct x86_driver *d, unsigned cpu, const struct quipu_hw_ev
 
 static void update(struct x86_driver *d, unsigned cpu, struct quipu_event *e)
 {
-	struct quipu_hw_event *hw = quipu_event_hw(e);
+	const struct quipu_hw_event *hw = quipu_event_hw(e);
 	uint64_t now = rdmsr(d, cpu, counter_msr(hw->idx));
-	uint64_t delta = (now - hw->prev_count) & bits_mask(QUIPU_X86_WIDTH);
 
-	hw->prev_count = now;
-	quipu_event_add_count(e, delta);
-	hw->reload.period_left = (int64_t)((uint64_t)hw->reload.period_left - delta);
-}
-
-/* What the counter must start at for its next overflow. True: a period was used up. */
-static bool set_period(struct quipu_hw_event *hw)
-{
-	bool used = quipu_reload_set_period(&hw->reload);
-
-	hw->prev_count = -hw->reload.programmed & bits_mask(QUIPU_X86_WIDTH);
-	return used;
+	core_pmu_count(e, now, (now - hw->prev_count) & bits_mask(QUIPU_X86_WIDTH));
 }
 
 static void x86_read(struct quipu_event *e)
 {
 	if (!(quipu_event_hw(e)->state & QUIPU_HES_UPTODATE))
-		update(driver_of(e), cpu_of(e), e);
+		update(driver_of(e), core_pmu_cpu(e), e);
 }
 
 static void x86_start(struct quipu_event *e, int flags)
@@ -282,9 +232,9 @@ static void x86_start(struct quipu_event *e, int flags)
 
 	(void)flags; /* the counter's value was folded at the stop: it is always programmed anew */
 	hw->state = 0;
-	set_period(hw);
-	wrmsr(d, cpu_of(e), counter_msr(hw->idx), hw->prev_count);
-	enable(d, cpu_of(e), e);
+	core_pmu_set_period(&d->base, hw);
+	wrmsr(d, core_pmu_cpu(e), counter_msr(hw->idx), hw->prev_count);
+	enable(d, core_pmu_cpu(e), e);
 }
 
 static void x86_stop(struct quipu_event *e, int flags)
@@ -295,8 +245,8 @@ static void x86_stop(struct quipu_event *e, int flags)
 	(void)flags;
 	if (hw->state & QUIPU_HES_STOPPED)
 		return;
-	disable(d, cpu_of(e), hw);
-	update(d, cpu_of(e), e);
+	disable(d, core_pmu_cpu(e), hw);
+	update(d, core_pmu_cpu(e), e);
 	hw->state |= QUIPU_HES_STOPPED | QUIPU_HES_UPTODATE;
 }
 
@@ -314,14 +264,14 @@ static int x86_add(struct quipu_event *e, int flags)
 {
 	struct x86_driver *d = driver_of(e);
 	struct quipu_hw_event *hw = quipu_event_hw(e);
-	int idx = free_counter(d, cpu_of(e), described(e));
+	int idx = free_counter(d, core_pmu_cpu(e), described(e));
 
 	if (idx < 0) {
-		quipu_core_reason(d->core, "every counter that it could use is taken");
+		quipu_core_reason(d->base.core, "every counter that it could use is taken");
 		return -EAGAIN;
 	}
 	hw->idx = idx;
-	d->events[cpu_of(e)][idx] = e;
+	d->events[core_pmu_cpu(e)][idx] = e;
 	hw->state = QUIPU_HES_UPTODATE | QUIPU_HES_STOPPED;
 	if (flags & QUIPU_EF_START)
 		x86_start(e, QUIPU_EF_RELOAD);
@@ -334,7 +284,7 @@ static void x86_del(struct quipu_event *e, int flags)
 
 	(void)flags;
 	x86_stop(e, QUIPU_EF_UPDATE);
-	driver_of(e)->events[cpu_of(e)][hw->idx] = NULL;
+	driver_of(e)->events[core_pmu_cpu(e)][hw->idx] = NULL;
 	hw->idx = -1;
 }
 
@@ -354,25 +304,12 @@ static quipu_signal x86_signal(const struct quipu_event *e, bool *filtered)
 static void serve(struct x86_driver *d, unsigned cpu, struct quipu_event *e,
 		  const struct quipu_interrupt *irq)
 {
-	struct quipu_hw_event *hw = quipu_event_hw(e);
-	struct quipu_sample sample = {
-		.ip = irq->pc,
-		.addr = irq->addr,
-		.chain = irq->chain,
-		.nr_chain = irq->nr_chain,
-		.branches = irq->branches,
-		.nr_branches = irq->nr_branches,
-		.pid = irq->pid,
-		.tid = irq->tid,
-		.exact_ip = true,
-	};
+	const struct quipu_hw_event *hw = quipu_event_hw(e);
+	struct quipu_sample sample = {.exact_ip = true};
 
+	core_pmu_sample(irq, &sample);
 	update(d, cpu, e);
-	/* Throttling asks for a stop; the engine process, which reloads by itself, cannot know, so
-	 * the event goes on. */
-	if (set_period(hw) && quipu_event_attr(e)->sample_period)
-		quipu_event_overflow(e, &sample);
-	if (hw->idx >= 0 && !(hw->state & QUIPU_HES_STOPPED))
+	if (core_pmu_overflow(&d->base, e, &sample))
 		wrmsr(d, cpu, counter_msr(hw->idx), hw->prev_count);
 }
 
@@ -417,7 +354,9 @@ static int make_list(struct x86_driver *d)
 			.desc = x->desc,
 			.signal = x->signal,
 			.exactness = quipu_signal_exactness(x->signal),
-			.unavailable = counts(d, x) ? NULL : "needs a model that does not run here",
+			.unavailable = core_pmu_has(&d->base, x->signal)
+					       ? NULL
+					       : "needs a model that does not run here",
 		};
 		if (!d->list[i].terms)
 			return -ENOMEM;
@@ -427,7 +366,7 @@ static int make_list(struct x86_driver *d)
 
 static void describe_pmu(struct x86_driver *d)
 {
-	d->pmu = (struct quipu_pmu){
+	d->base.pmu = (struct quipu_pmu){
 		.name = "cpu",
 		.type = PERF_TYPE_RAW,
 		.context = QUIPU_CONTEXT_HARDWARE,
@@ -453,24 +392,23 @@ int x86_driver_new(const struct quipu_platform_env *env, struct quipu_x86 *hardw
 
 	if (!d)
 		return err;
-	d->core = env->core;
+	core_pmu_setup(&d->base, env);
+	d->base.width = QUIPU_X86_WIDTH;
+	d->base.top = bits_one(QUIPU_X86_WIDTH);
+	d->base.longest = MAX_PERIOD;
 	d->hardware = hardware;
-	d->signals = env->signals;
-	d->ncpus = env->machine->ncpus;
-	d->trace = env->trace;
-	d->trace_arg = env->trace_arg;
-	d->events = calloc(d->ncpus, sizeof(*d->events));
+	d->events = calloc(d->base.ncpus, sizeof(*d->events));
 	if (d->events)
 		err = make_list(d);
 	if (!err) {
 		describe_pmu(d);
-		err = quipu_core_register(env->core, &d->pmu);
+		err = quipu_core_register(env->core, &d->base.pmu);
 	}
 	if (err) {
 		x86_driver_free(d);
 		return err;
 	}
-	for (unsigned cpu = 0; cpu < d->ncpus; cpu++)
+	for (unsigned cpu = 0; cpu < d->base.ncpus; cpu++)
 		wrmsr(d, cpu, QUIPU_IA32_PERF_GLOBAL_CTRL, all_counters());
 	*out = d;
 	return 0;
@@ -480,9 +418,7 @@ void x86_driver_free(struct x86_driver *d)
 {
 	if (!d)
 		return;
-	for (unsigned i = 0; d->list && i < x86_nevents; i++)
-		free((char *)d->list[i].terms);
-	free(d->list);
+	core_pmu_free_list(d->list);
 	free(d->events);
 	free(d);
 }
@@ -493,7 +429,7 @@ void x86_driver_describe(const struct x86_driver *d, quipu_describe_fn *fn, void
 	unsigned n = 0;
 
 	for (unsigned i = 0; i < x86_nevents; i++)
-		n += counts(d, &x86_events[i]);
+		n += core_pmu_has(&d->base, x86_events[i].signal);
 	fn(arg, 1, "driver: PMU \"cpu\" (type 4)");
 	snprintf(line, sizeof(line),
 		 "%u general and %u fixed counters of %u bits, sampling by interrupt",
