@@ -11,8 +11,10 @@ import subprocess
 import sys
 import time
 
-QEMU = ["qemu-system-riscv64", "-M", "virt", "-cpu", "rv64,sscofpmf=true", "-m", "128M", "-nographic", "-monitor", "none",
-        "-bios", "default", "-kernel"]
+# -icount: an instruction is a nanosecond of QEMU's time, its cycle and its count. Without it all three are the host's clock,
+# and a host that is busy, or faster than its clock, would have a say in what the driver sees.
+QEMU = ["qemu-system-riscv64", "-M", "virt", "-cpu", "rv64,sscofpmf=true", "-icount", "shift=0", "-m", "128M", "-nographic",
+        "-monitor", "none", "-bios", "default", "-kernel"]
 LIMIT = 60  # seconds
 
 

@@ -385,11 +385,11 @@ static int64_t overflow_bit(uint64_t i)
 }
 
 /*
- * QEMU takes a cycle for a nanosecond of the host here: long enough for what is done between two
- * calls.
+ * Cycles: many more than are spent between two calls. With QEMU's -icount a cycle is an
+ * instruction, else a nanosecond of the host, which may take QEMU its processor away for a second.
  */
 #define PERIOD UINT64_C(20000000)
-#define LONG   UINT64_C(2000000000)
+#define LONG   UINT64_C(10000000000)
 
 /* Sample: what record would do. Nothing is printed while a period runs: the console is slow. */
 static void sampling(void)
@@ -402,8 +402,8 @@ static void sampling(void)
 	csr_write(CSR_SIP, 0);
 	csr_write(CSR_SIE, LCOFI);
 	csr_write(CSR_SSTATUS, SIE);
-	/* Far from its overflow first: a host may take QEMU its processor away for a PERIOD. */
-	error = pmu(START, r.value, 1, SET_VALUE, -100 * PERIOD, 0).error;
+	/* Its bit must be clear when it is read, however long that takes. */
+	error = pmu(START, r.value, 1, SET_VALUE, -1000 * PERIOD, 0).error;
 	before = overflow_bit(r.value);
 	pmu(STOP, r.value, 1, 0, 0, 0);
 	pmu(START, r.value, 1, SET_VALUE, -PERIOD, 0);
