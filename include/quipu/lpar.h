@@ -140,6 +140,8 @@ struct quipu_partition_info {
 	uint64_t rmo, rmo_size; /* where its user space has buffers for RTAS; size 0: nowhere */
 };
 void quipu_partition_info(const struct quipu_partition *, struct quipu_partition_info *);
+/* quipu_partition_has_cpu - is CPU @cpu of the machine a virtual processor of the partition? */
+bool quipu_partition_has_cpu(const struct quipu_partition *, unsigned cpu);
 
 /*
  * quipu_partition_write, quipu_partition_read - the partition's memory at real address @ra. 0,

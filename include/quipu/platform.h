@@ -26,6 +26,7 @@ enum quipu_activity {
 	QUIPU_ACTIVITY_WAKE,	     /* other threads were woken */
 	QUIPU_ACTIVITY_YIELD,	     /* sched_yield */
 	QUIPU_ACTIVITY_CONSOLE,	     /* written to a terminal */
+	QUIPU_ACTIVITY_RTAS,	     /* a tool of the machine called its firmware (no engine's) */
 	QUIPU_ACTIVITIES
 };
 

@@ -17,6 +17,7 @@ enum source_kind {
 	SOURCE_EVENT,
 	SOURCE_TASK,
 	SOURCE_TREE,
+	SOURCE_FIRMWARE,
 };
 
 struct source {
@@ -103,7 +104,7 @@ struct gate {
 	unsigned ncpus;
 	int epoll;
 	pid_t pid; /* of the machine */
-	struct source listener, bell, children, tree_files;
+	struct source listener, bell, children, tree_files, firmware;
 	struct tree_watch *tree_watch;
 	struct source *dead;
 	struct client *clients;
@@ -153,6 +154,9 @@ void ask(struct gate *, struct client *, const struct gate_request *, size_t pay
 void ask_event_hung_up(struct gate *, struct gate_event *);
 void ask_exec_done(struct gate *, struct client *);
 void ask_client_left(struct gate *, struct client *);
+/* firmware.c: calls of the machine's firmware by other processes. */
+int firmware_begin(struct gate *);
+void firmware_called(struct gate *);
 /* hotplug.c: errno of a PMU's device that is to come or go; the tree follows. */
 int gate_hotplug(struct gate *, const char *name, bool present);
 /* The machine's time follows the host's while nothing runs. */

@@ -14,6 +14,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/eventfd.h>
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <sys/time.h>
@@ -27,6 +28,7 @@
 #define WORK_MOST 16384u
 #define WAIT_S	  30 /* for an answer of a machine that may be busy */
 #define LOCK_MS	  10000
+#define CHARGE_MS 5000 /* a machine that is too busy charges later */
 
 enum wish { WISH_TOKEN = 1, WISH_CALL };
 
@@ -85,6 +87,7 @@ static void remove_locks(struct quipu_lpar *lpar, long pid)
 
 struct door_client {
 	int fd;
+	pid_t pid;
 	unsigned partition;		/* of the transport, */
 	struct quipu_rtas_transport *t; /* made with the first request */
 };
@@ -98,6 +101,12 @@ struct rtas_door {
 	struct door_client client[CLIENTS];
 	unsigned n;
 	struct packet packet;
+
+	/* The call that is charged now; one at a time. */
+	int called, charged; /* eventfds, -1 */
+	pthread_mutex_t lock;
+	bool waiting;
+	struct rtas_door_call call;
 };
 
 static int transport_of(struct rtas_door *d, struct door_client *c, unsigned partition)
@@ -132,6 +141,27 @@ static int64_t make_call(struct door_client *c, struct packet *p)
 	return err;
 }
 
+/* Its thread waits for the machine's, which has the counters. */
+static void charge(struct rtas_door *d, const struct door_client *c, unsigned partition)
+{
+	struct pollfd fds[2] = {{.fd = d->stop[0], .events = POLLIN},
+				{.fd = __atomic_load_n(&d->charged, __ATOMIC_ACQUIRE),
+				 .events = POLLIN}};
+	uint64_t n;
+
+	if (fds[1].fd < 0)
+		return;
+	pthread_mutex_lock(&d->lock);
+	d->call = (struct rtas_door_call){c->pid, quipu_lpar_partition(d->lpar, partition)};
+	d->waiting = true;
+	pthread_mutex_unlock(&d->lock);
+	eventfd_write(d->called, 1);
+	while (poll(fds, 2, CHARGE_MS) < 0 && errno == EINTR)
+		;
+	if (fds[1].revents)
+		eventfd_read(fds[1].fd, &n);
+}
+
 static int64_t answer(struct rtas_door *d, struct door_client *c, struct packet *p, size_t len)
 {
 	int err;
@@ -164,6 +194,8 @@ static bool serve(struct rtas_door *d, struct door_client *c)
 	p->result = answer(d, c, p, (size_t)n);
 	if (p->result == -EBADMSG)
 		return false;
+	if (p->wish == WISH_CALL && !p->result)
+		charge(d, c, p->partition);
 	return send(c->fd, p, PACKET_HEAD + p->size, MSG_NOSIGNAL) > 0;
 }
 
@@ -181,7 +213,7 @@ static void let_in(struct rtas_door *d)
 		close(fd);
 		return;
 	}
-	d->client[d->n++] = (struct door_client){.fd = fd};
+	d->client[d->n++] = (struct door_client){.fd = fd, .pid = who.pid};
 }
 
 static void *door_thread(void *arg)
@@ -257,7 +289,8 @@ struct rtas_door *rtas_door_open(const struct quipu_machine *machine, long pid, 
 	if (!d)
 		return NULL;
 	d->pid = pid;
-	d->listener = d->stop[0] = d->stop[1] = -1;
+	d->listener = d->stop[0] = d->stop[1] = d->called = d->charged = -1;
+	pthread_mutex_init(&d->lock, NULL);
 	d->lpar = quipu_lpar_new(machine, &notes);
 	quipu_notes_free(&notes);
 	*error = d->lpar ? listen_at(d, pid) : -EINVAL;
@@ -289,8 +322,48 @@ void rtas_door_close(struct rtas_door *d)
 		close(d->listener);
 	if (d->lpar)
 		remove_locks(d->lpar, d->pid);
+	if (d->called >= 0)
+		close(d->called);
+	if (d->charged >= 0)
+		close(d->charged);
+	pthread_mutex_destroy(&d->lock);
 	quipu_lpar_free(d->lpar);
 	free(d);
+}
+
+/* ---- the machine's own thread: what calls cost ---- */
+
+int rtas_door_charge(struct rtas_door *d)
+{
+	int charged = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+
+	d->called = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	if (charged < 0 || d->called < 0) {
+		if (charged >= 0)
+			close(charged);
+		return -errno;
+	}
+	__atomic_store_n(&d->charged, charged, __ATOMIC_RELEASE);
+	return d->called;
+}
+
+bool rtas_door_call(struct rtas_door *d, struct rtas_door_call *call)
+{
+	uint64_t n;
+	bool waiting;
+
+	eventfd_read(d->called, &n);
+	pthread_mutex_lock(&d->lock);
+	waiting = d->waiting;
+	d->waiting = false;
+	*call = d->call;
+	pthread_mutex_unlock(&d->lock);
+	return waiting;
+}
+
+void rtas_door_charged(struct rtas_door *d)
+{
+	eventfd_write(d->charged, 1);
 }
 
 /* ---- the caller's side ---- */

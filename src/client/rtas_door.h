@@ -7,6 +7,8 @@
 #ifndef QUIPU_CLIENT_RTAS_DOOR_H
 #define QUIPU_CLIENT_RTAS_DOOR_H
 
+#include <sys/types.h>
+
 #include <quipu/lpar.h>
 
 struct rtas_door;
@@ -17,6 +19,22 @@ struct rtas_door;
  */
 struct rtas_door *rtas_door_open(const struct quipu_machine *, long pid, int *error);
 void rtas_door_close(struct rtas_door *);
+
+/*
+ * What a call costs is the machine's business: the caller waits (some seconds at most) until the
+ * machine has seen to it.
+ *
+ * rtas_door_charge - from now on callers do. The descriptor (the door's own) is readable while one
+ *	waits; negative errno. rtas_door_call - who called, and the partition that was called;
+ *false: nobody waits. rtas_door_charged - they may go on.
+ */
+struct rtas_door_call {
+	pid_t pid;
+	const struct quipu_partition *partition;
+};
+int rtas_door_charge(struct rtas_door *);
+bool rtas_door_call(struct rtas_door *, struct rtas_door_call *);
+void rtas_door_charged(struct rtas_door *);
 
 /*
  * rtas_connect - the transport to partition @partition of the machine that serves as @pid. @lock:

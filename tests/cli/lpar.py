@@ -4,6 +4,7 @@ arithmetic; quipu resolve, alone and from several processes of one machine."""
 import json
 import os
 import re
+import shutil
 
 from harness import GUESTS, QUIPU, Skip, equal, holds, main, test
 
@@ -292,6 +293,20 @@ def _(work):
              "$0 resolve a01f40 && $0 resolve -p 2 a01f40", QUIPU, status=3)
     left = os.listdir(work.path("runtime/quipu"))
     equal(len(left), 1, f"only what the first command, which knew of no such folder, could not remove: {left}")
+
+@test("a call of the firmware costs what the machine declares for it, on the processors of the partition that makes it")
+def _(work):
+    told = work.quipu("exec", "-v", "-m", "lpar", "--", QUIPU, "resolve", "a01f40", "a02004", status=0).err
+    holds(re.search(r"rtas-perftools +2 times +660 instructions +1056 cycles", told), told)
+    # Partition 2 has no processor of this machine; it is refused all the same.
+    told = work.quipu("exec", "-v", "-m", "lpar", "--", QUIPU, "resolve", "-p", "2", "a01f40", status=3).err
+    holds("rtas-perftools" not in told, told)
+    if not shutil.which("perf"):
+        raise Skip("perf is not installed")
+    told = work.quipu("exec", "-m", "lpar", "--", "perf", "stat", "-x,", "-a", "-e", "instructions:h,instructions:u,cycles:h", QUIPU,
+                      "resolve", "a01f40", "a02004", "a03d10", status=0).err
+    counts = [line.split(",")[0] for line in told.splitlines() if ":h" in line or ":u" in line]
+    equal(counts, ["990", "0", "1584"], told)
 
 
 main()

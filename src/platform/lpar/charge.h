@@ -36,11 +36,12 @@ struct lpar_charge {
 	uint64_t count, insns, cycles; /* what it has cost */
 };
 
-/* Those of enum quipu_activity, and two that the room sees by itself. */
+/* Those of enum quipu_activity, and what else a tree may name. */
 enum lpar_trigger {
-	LPAR_TRIGGER_DISPATCH = QUIPU_ACTIVITIES,
-	LPAR_TRIGGER_RTAS,
-	LPAR_TRIGGER_INTERRUPT,
+	LPAR_TRIGGER_DISPATCH = QUIPU_ACTIVITIES, /* seen by the room itself */
+	LPAR_TRIGGER_INTERRUPT,			  /* of devices; this machine has none, */
+	LPAR_TRIGGER_DMA_MAP,			  /* and none that maps memory */
+	LPAR_TRIGGER_DMA_UNMAP,
 	LPAR_TRIGGERS
 };
 

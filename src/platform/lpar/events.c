@@ -26,9 +26,11 @@ static const char *const triggers[LPAR_TRIGGERS] = {
 	[QUIPU_ACTIVITY_WAKE] = "wake",
 	[QUIPU_ACTIVITY_YIELD] = "yield",
 	[QUIPU_ACTIVITY_CONSOLE] = "console",
+	[QUIPU_ACTIVITY_RTAS] = "rtas",
 	[LPAR_TRIGGER_DISPATCH] = "dispatch-tick",
-	[LPAR_TRIGGER_RTAS] = "rtas",
 	[LPAR_TRIGGER_INTERRUPT] = "interrupt",
+	[LPAR_TRIGGER_DMA_MAP] = "dma-map",
+	[LPAR_TRIGGER_DMA_UNMAP] = "dma-unmap",
 };
 
 /* ---- charges ---- */

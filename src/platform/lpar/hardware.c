@@ -210,6 +210,11 @@ void quipu_partition_info(const struct quipu_partition *p, struct quipu_partitio
 	};
 }
 
+bool quipu_partition_has_cpu(const struct quipu_partition *p, unsigned cpu)
+{
+	return !p->cpus || (cpu < p->ncpus && p->cpus[cpu]);
+}
+
 void quipu_partition_reset(struct quipu_partition *p)
 {
 	pthread_mutex_lock(&p->lock);

@@ -61,7 +61,8 @@ struct quipu_partition {
 	bool authority, chunked, recheck, scribble, anywhere, time_mode;
 	int32_t plan[LPAR_PLAN];
 	unsigned nplan, period;
-	unsigned char *cpus; /* bit per CPU of the machine; NULL: all */
+	unsigned char *cpus; /* a byte for each CPU of the machine; NULL: all */
+	unsigned ncpus;
 
 	pthread_mutex_t lock; /* everything below, for the whole of a call */
 	struct lpar_sequence seq;

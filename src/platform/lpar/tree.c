@@ -284,6 +284,7 @@ static int read_cpus(const struct lpar_tree *t, int node, struct quipu_partition
 	p->cpus = calloc(t->m->ncpus, 1);
 	if (!p->cpus)
 		return -ENOMEM;
+	p->ncpus = t->m->ncpus;
 	for (int i = 0; i < n; i++) {
 		uint32_t cpu = bits_be32(cells + i);
 
