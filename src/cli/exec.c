@@ -19,6 +19,7 @@
 #include "cli/cli.h"
 #include "cli/options.h"
 #include "client/gate.h"
+#include "client/notifier.h"
 #include "client/protocol.h"
 #include "client/rtas_door.h"
 #include "client/tree_mount.h"
@@ -28,7 +29,8 @@ extern char **environ;
 
 struct options {
 	struct run_options run;
-	bool no_ns, host_events, engine;
+	bool no_ns, host_events, engine, seccomp;
+	pid_t machine;	     /* process id of it */
 	struct rlimit files; /* the client's: as this command was started */
 	char **argv;	     /* the client */
 };
@@ -54,19 +56,22 @@ static const char usage[] =
 	"      --paranoid N   perf_event_paranoid of the machine (default -1: the machine is its user's own)\n"
 	"      --engine       COMMAND itself runs under the engine too (it must be of the machine's instruction set): a\n"
 	"                     program that measures itself is counted exactly\n"
+	"      --seccomp      no preload library: programs that are static, or make system calls themselves (Go), are served\n"
+	"                     by seccomp user notification\n"
 	"      --no-ns        no mount namespace: the tree is below SYSFS_PATH, which perf follows\n"
 	"      --host-events  tracepoints, breakpoints and the host's other PMUs go to the host's kernel; the machine's PMUs\n"
 	"                     have type numbers from 1024\n"
 	"  -L, --sysroot DIR  where the dynamic loader and libraries of the machine's programs are\n"
 	"      --trace[=FILE], -v\n";
 
-enum { OPT_NO_NS = OPT_OWN, OPT_HOST_EVENTS, OPT_ENGINE };
+enum { OPT_NO_NS = OPT_OWN, OPT_HOST_EVENTS, OPT_ENGINE, OPT_SECCOMP };
 
 static const struct option words[] = {
 	OPTIONS_RUN_WORDS,
 	{"no-ns", no_argument, NULL, OPT_NO_NS},
 	{"host-events", no_argument, NULL, OPT_HOST_EVENTS},
 	{"engine", no_argument, NULL, OPT_ENGINE},
+	{"seccomp", no_argument, NULL, OPT_SECCOMP},
 	{0},
 };
 
@@ -77,6 +82,7 @@ static int parse_option(void *options, int c)
 	switch (c) {
 	case OPT_NO_NS: o->no_ns = true; return 0;
 	case OPT_ENGINE: o->engine = true; return 0;
+	case OPT_SECCOMP: o->seccomp = true; return 0;
 	case OPT_HOST_EVENTS: o->host_events = true; return 0;
 	}
 	return OPTIONS_NOT_MINE;
@@ -94,8 +100,16 @@ static int parse_options(struct options *o, int argc, char **argv)
 		.own = parse_option,
 	};
 
-	*o = (struct options){.run.paranoid = -1, .run.machine = "riscv"};
-	return options_parse(&set, o, &o->run, argc, argv, &o->argv);
+	int rc;
+
+	*o = (struct options){.run.paranoid = -1, .run.machine = "riscv", .machine = getpid()};
+	rc = options_parse(&set, o, &o->run, argc, argv, &o->argv);
+	if (!rc && o->engine && o->seccomp)
+		rc = cli_error(
+			     "--engine and --seccomp exclude each other: a client under the engine has the preload "
+			     "library inside") |
+		     2;
+	return rc;
 }
 
 /* ---- the client's environment ---- */
@@ -146,12 +160,14 @@ static int set_environment(const struct options *o, const char *preload, const c
 	char *list = NULL, pid[16], cpus[16];
 	int rc;
 
-	snprintf(pid, sizeof(pid), "%d", (int)getppid());
+	snprintf(pid, sizeof(pid), "%d", (int)o->machine);
 	snprintf(cpus, sizeof(cpus), "%u", m->ncpus);
 	if (asprintf(&list, "%s%s%s", preload, others && *others ? ":" : "", others ? others : "") <
 	    0)
 		return -1;
-	rc = (o->engine ? setenv(GATE_ENGINE, "1", 1) : setenv("LD_PRELOAD", list, 1)) ||
+	rc = (o->engine	   ? setenv(GATE_ENGINE, "1", 1)
+	      : o->seccomp ? 0
+			   : setenv("LD_PRELOAD", list, 1)) ||
 	     setenv(GATE_ENV, pid, 1) || setenv(GATE_CPUS, cpus, 1) ||
 	     (sysfs && setenv("SYSFS_PATH", sysfs, 1)) ||
 	     (o->host_events && setenv(GATE_HOST, "1", 1)) ||
@@ -161,6 +177,30 @@ static int set_environment(const struct options *o, const char *preload, const c
 }
 
 /* ---- the client ---- */
+
+/* Those that mean nothing to the machine: the terminal's are the client's to handle, and the
+ * machine ends when it does. */
+static const int not_ours[] = {SIGINT, SIGQUIT, SIGPIPE, SIGTERM, SIGHUP};
+#define NOT_OURS (sizeof(not_ours) / sizeof(not_ours[0]))
+static struct sigaction found[NOT_OURS];
+
+static void catch_signals(void)
+{
+	struct sigaction pass_on = {.sa_handler = on_signal}, ignore = {.sa_handler = SIG_IGN};
+
+	got_signal = 0;
+	for (size_t i = 0; i < NOT_OURS; i++)
+		sigaction(not_ours[i],
+			  not_ours[i] == SIGTERM || not_ours[i] == SIGHUP ? &pass_on : &ignore,
+			  &found[i]);
+}
+
+/* The client finds them as this command did. */
+static void restore_signals(void)
+{
+	for (size_t i = 0; i < NOT_OURS; i++)
+		sigaction(not_ours[i], &found[i], NULL);
+}
 
 /* The words of a client under the engine, and what they stand in. */
 struct client_words {
@@ -212,31 +252,82 @@ static bool engine_words(const struct options *o, struct session *session, const
 	return true;
 }
 
+/* What a client needs to be one. */
+struct start {
+	const struct options *o;
+	const struct quipu_machine *machine;
+	const char *preload, *sysfs;
+	char **argv;
+};
+
+/* In the client's process; does not come back. */
+static void become_client(void *arg)
+{
+	const struct start *s = arg;
+	sigset_t none;
+
+	sigemptyset(&none);
+	sigprocmask(SIG_SETMASK, &none, NULL);
+	if (!s->o->seccomp)
+		setrlimit(RLIMIT_NOFILE, &s->o->files);
+	restore_signals();
+	if (!set_environment(s->o, s->preload, s->sysfs, s->machine))
+		execvp(s->argv[0], s->argv);
+	cli_error("%s: %s", s->argv[0], strerror(errno));
+	_exit(errno == ENOENT ? 127 : 126);
+}
+
+/* As the client ended, in the process that spoke for it. */
+static void end_like(int status)
+{
+	const struct rlimit none = {0};
+
+	if (WIFEXITED(status))
+		_exit(WEXITSTATUS(status));
+	setrlimit(RLIMIT_CORE, &none);
+	signal(WTERMSIG(status), SIG_DFL);
+	raise(WTERMSIG(status));
+	_exit(128 + WTERMSIG(status));
+}
+
+static void speak_for_client(struct start *s)
+{
+	struct notifier_config config = {
+		.machine = s->o->machine,
+		.cpus = s->machine->ncpus,
+		.uname = quipu_isa_name(s->machine->isa),
+		.host_events = s->o->host_events,
+		.client = become_client,
+		.arg = s,
+	};
+	char why[256];
+	int status, rc;
+
+	setrlimit(RLIMIT_NOFILE, &s->o->files);
+	rc = notifier_run(&config, &status, why, sizeof(why));
+	if (!rc)
+		end_like(status);
+	cli_error("--seccomp: %s", *why ? why : strerror(-rc));
+	_exit(126);
+}
+
 static pid_t start_client(const struct options *o, struct run *run, const char *preload,
 			  const char *sysfs)
 {
 	struct client_words w = {0};
-	char **argv = o->argv;
-	sigset_t none;
+	struct start start = {o, run->machine, preload, sysfs, o->argv};
 	pid_t pid = 0;
 
 	if (o->engine) {
 		if (!engine_words(o, run->session, preload, &w))
 			goto out;
-		argv = w.argv;
+		start.argv = w.argv;
 	}
 	pid = fork();
-	if (pid)
-		goto out;
-	sigemptyset(&none);
-	sigprocmask(SIG_SETMASK, &none, NULL);
-	setrlimit(RLIMIT_NOFILE, &o->files);
-	signal(SIGINT, SIG_DFL);
-	signal(SIGTERM, SIG_DFL);
-	if (!set_environment(o, preload, sysfs, run->machine))
-		execvp(argv[0], argv);
-	cli_error("%s: %s", o->argv[0], strerror(errno));
-	_exit(errno == ENOENT ? 127 : 126);
+	if (!pid && o->seccomp)
+		speak_for_client(&start);
+	if (!pid)
+		become_client(&start);
 out:
 	client_words_free(&w);
 	return pid;
@@ -259,19 +350,6 @@ static struct rlimit raise_limit(void)
 		setrlimit(RLIMIT_NOFILE, &most);
 	}
 	return before;
-}
-
-/* The terminal's interrupt is the client's to handle; the machine ends when it does. */
-static void catch_signals(void)
-{
-	struct sigaction sa = {.sa_handler = on_signal};
-
-	got_signal = 0;
-	signal(SIGINT, SIG_IGN);
-	signal(SIGQUIT, SIG_IGN);
-	signal(SIGPIPE, SIG_IGN);
-	sigaction(SIGTERM, &sa, NULL);
-	sigaction(SIGHUP, &sa, NULL);
 }
 
 #define INTERRUPTS "/proc/interrupts"
@@ -348,18 +426,18 @@ static int open_interrupts(const struct run *run, const struct place *place)
 }
 
 static int serve(const struct options *o, struct run *run, struct gate *gate,
-		 struct rtas_door *door, const struct place *place)
+		 const struct place *place)
 {
 	char **before = copy_environment(), *preload = preload_path();
 	struct gate_config config = {
 		.session = run->session,
-		.door = door,
 		.taken_back = taken_back,
 		.environment = before,
 		.in_user_namespace = place->user,
 		.verbose = o->run.verbose,
 		.host_events = o->host_events,
 		.engine = o->engine,
+		.notifier = o->seccomp,
 		.root = place->outer_root,
 		.tree = &run->tree,
 		.tree_root = place->namespace ? "" : place->root,
@@ -451,7 +529,7 @@ int cmd_exec(int argc, char **argv)
 		door = open_door(&run, &rc);
 	if (!rc) {
 		catch_signals();
-		rc = serve(&o, &run, gate, door, &place);
+		rc = serve(&o, &run, gate, &place);
 	}
 	rtas_door_close(door);
 	gate_free(gate);

@@ -15,6 +15,7 @@
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "client/gate_impl.h"
@@ -370,14 +371,6 @@ void ask_event_hung_up(struct gate *g, struct gate_event *e)
 	gate_changed(g);
 }
 
-/* The connection of an announced exec has closed: it happened. */
-void ask_exec_done(struct gate *g, struct client *c)
-{
-	if (c->execing)
-		tasks_exec(g, c->who.pid, c->comm);
-	c->execing = false;
-}
-
 void ask_client_left(struct gate *g, struct client *c)
 {
 	ask_exec_done(g, c);
@@ -557,12 +550,36 @@ static void ask_open(struct gate *g, struct client *c, const struct gate_request
 
 /* ---- the rest ---- */
 
+/* The notifier speaks for a process of the user's. */
+static int speak_for(struct gate *g, struct client *c, pid_t pid)
+{
+	char path[64];
+	struct stat st;
+	int rc;
+
+	if (!g->config.notifier || c->who.pid != g->child)
+		return -EPERM;
+	snprintf(path, sizeof(path), "/proc/%d", (int)pid);
+	if (stat(path, &st))
+		return -ESRCH;
+	rc = gate_speaks_for(g, c, pid, st.st_uid);
+	if (rc)
+		return rc;
+	c->spoken_for = true;
+	return 0;
+}
+
 static void ask_hello(struct gate *g, struct client *c, const struct gate_request *q,
 		      struct answer *a)
 {
 	if (q->args[0] != GATE_VERSION) {
 		a->reply.result = -EPROTO;
 		return;
+	}
+	if (q->args[1]) {
+		a->reply.result = speak_for(g, c, (pid_t)q->args[1]);
+		if (a->reply.result)
+			return;
 	}
 	c->hello = true;
 	a->fd[0] = g->board_fd;
@@ -733,77 +750,6 @@ static void ask_reason(struct gate *g, struct client *c, struct answer *a)
 	memcpy(g->answer, c->reason, a->reply.length);
 }
 
-/* ---- exec ---- */
-
-static const char *value_of(char *const *environment, const char *name)
-{
-	size_t n = strlen(name);
-
-	for (; environment && *environment; environment++)
-		if (!strncmp(*environment, name, n) && (*environment)[n] == '=')
-			return *environment;
-	return NULL;
-}
-
-/* Appends a string; false when it does not fit. */
-static bool put(struct gate *g, struct answer *a, const char *text)
-{
-	size_t n = strlen(text) + 1;
-
-	if (a->reply.length + n > GATE_PAYLOAD)
-		return false;
-	memcpy(g->answer + a->reply.length, text, n);
-	a->reply.length += (uint32_t)n;
-	return true;
-}
-
-static int put_command(struct gate *g, struct answer *a, char **words, size_t n)
-{
-	bool fits = true;
-
-	for (size_t i = 0; i < n; i++)
-		fits = fits && put(g, a, words[i]);
-	for (const char *const *t = g->config.taken_back; *t; t++) {
-		const char *was = value_of(g->config.environment, *t);
-
-		fits = fits && put(g, a, was ? was : *t);
-	}
-	a->reply.values[0] = n;
-	return fits ? 1 : -E2BIG;
-}
-
-static void ask_exec(struct gate *g, struct client *c, size_t payload, struct answer *a)
-{
-	const char *path = (const char *)g->payload, *argv0;
-	struct session_error err = {{0}};
-	char **words;
-	size_t n = strnlen(path, payload), nwords;
-	int rc;
-
-	argv0 = path + n + 1;
-	if (n >= payload || strnlen(argv0, payload - n - 1) >= payload - n - 1) {
-		a->reply.result = -EINVAL;
-		return;
-	}
-	rc = tasks_is_workload(g, c->who.pid)
-		     ? session_command(g->session, path, argv0, tasks_is_measured(g, c->who.pid),
-				       &words, &nwords, &err)
-		     : -ENOEXEC;
-	if (!rc) {
-		a->reply.result = put_command(g, a, words, nwords);
-		free(words);
-		return;
-	}
-	c->execing = rc == -ENOEXEC;
-	snprintf(c->comm, sizeof(c->comm), "%.15s",
-		 strrchr(path, '/') ? strrchr(path, '/') + 1 : path);
-	a->reply.result = rc == -ENOEXEC ? 0 : rc;
-	if (c->execing)
-		tasks_prepare(g, c->who.pid);
-	if (!c->execing)
-		snprintf(c->reason, sizeof(c->reason), "%s", err.text);
-}
-
 /* A thread of the host has a new name. */
 static void ask_comm(struct gate *g, struct client *c, const struct gate_request *q, size_t payload)
 {
@@ -819,6 +765,15 @@ static void ask_comm(struct gate *g, struct client *c, const struct gate_request
 }
 
 /* ---- who asks what ---- */
+
+/* The client's side of it is the client's, and believed: it is the one who is woken. */
+static bool has_unread(const struct gate_event *e)
+{
+	const struct perf_event_mmap_page *page = e->ring ? e->ring->mem : NULL;
+
+	return page && __atomic_load_n(&page->data_head, __ATOMIC_RELAXED) !=
+			       __atomic_load_n(&page->data_tail, __ATOMIC_RELAXED);
+}
 
 static void ask_of_event(struct gate *g, struct client *c, const struct gate_request *q,
 			 struct answer *a)
@@ -842,7 +797,10 @@ static void ask_of_event(struct gate *g, struct client *c, const struct gate_req
 		quipu_event_set_async(e->event, e->async);
 		session_sync(g->session);
 		break;
-	case GATE_POLL: a->reply.result = quipu_event_poll(e->event); break;
+	case GATE_POLL:
+		a->reply.result = quipu_event_poll(e->event);
+		a->reply.values[0] = has_unread(e);
+		break;
 	}
 }
 
@@ -891,6 +849,10 @@ void ask(struct gate *g, struct client *c, const struct gate_request *q, size_t 
 		gate_changed(g);
 	if (q->ran)
 		tasks_claim(g, caller_tid(c, q), q->ran);
+	if (c->spoken_for) { /* its waits for children are not seen */
+		session_serve(g->session);
+		tasks_reap(g);
+	}
 	switch (q->op) {
 	case GATE_HELLO: ask_hello(g, c, q, a); break;
 	case GATE_OPEN: ask_open(g, c, q, payload, a); break;
@@ -923,6 +885,7 @@ void ask(struct gate *g, struct client *c, const struct gate_request *q, size_t 
 		break;
 	case GATE_PLACE: tasks_place(g, (pid_t)q->args[0], q->args[1]); break;
 	case GATE_EXEC: ask_exec(g, c, payload, a); return;
+	case GATE_EXEC_DONE: ask_exec_done(g, c); break;
 	case GATE_EXEC_FAILED:
 		c->execing = false;
 		tasks_stay(g, c->who.pid);

@@ -15,7 +15,6 @@
 #include "engine/session.h"
 
 struct gate;
-struct rtas_door;
 
 struct gate_config {
 	struct session *session;
@@ -31,11 +30,11 @@ struct gate_config {
 	bool root;		  /* the user who started the machine */
 	bool verbose;
 	bool host_events; /* what the host runs natively counts on every machine */
+	bool notifier;	  /* the child of gate_run speaks for clients (notifier.h) */
 	bool engine;	  /* every program of the machine's instruction set runs under the engine,
 			     clients too */
 	struct quipu_tree **tree; /* what clients see, made anew when a PMU comes or goes */
 	const char *tree_root;	  /* below which it is written; "": bound over /sys */
-	struct rtas_door *door;	  /* at which others call the firmware; NULL: nowhere */
 };
 
 /*

@@ -17,7 +17,6 @@ enum source_kind {
 	SOURCE_EVENT,
 	SOURCE_TASK,
 	SOURCE_TREE,
-	SOURCE_FIRMWARE,
 };
 
 struct source {
@@ -62,8 +61,9 @@ struct client {
 	struct source source;
 	struct quipu_caller who;
 	bool hello;
-	bool execing;  /* announced the exec of a program that runs natively, */
-	char comm[16]; /* called so */
+	bool spoken_for; /* by the notifier */
+	bool execing;	 /* announced the exec of a program that runs natively, */
+	char comm[16];	 /* called so */
 	struct client_map *maps;
 	size_t nmaps;
 	char reason[512];
@@ -103,8 +103,9 @@ struct gate {
 	struct session *session;
 	unsigned ncpus;
 	int epoll;
-	pid_t pid; /* of the machine */
-	struct source listener, bell, children, tree_files, firmware;
+	pid_t pid;   /* of the machine */
+	pid_t child; /* the client that it was started with, or who speaks for it (notifier.h) */
+	struct source listener, bell, children, tree_files;
 	struct tree_watch *tree_watch;
 	struct source *dead;
 	struct client *clients;
@@ -143,6 +144,8 @@ void gate_changed(struct gate *);
 void gate_tell_still(struct gate *);
 struct gate_event *gate_find(const struct gate *, uint64_t id);
 uint64_t gate_host_ns(void);
+/* Who asks on this connection is process @pid; not one that the machine is not there for: EPERM. */
+int gate_speaks_for(struct gate *, struct client *, pid_t pid, uid_t uid);
 
 /* The process is gone: its events hang up. Not earlier: perf ends a program whose events have hung
  * up. */
@@ -152,11 +155,10 @@ void gate_hang_up(struct gate *, pid_t pid);
 void ask(struct gate *, struct client *, const struct gate_request *, size_t payload,
 	 struct answer *);
 void ask_event_hung_up(struct gate *, struct gate_event *);
-void ask_exec_done(struct gate *, struct client *);
 void ask_client_left(struct gate *, struct client *);
-/* firmware.c: calls of the machine's firmware by other processes. */
-int firmware_begin(struct gate *);
-void firmware_called(struct gate *);
+/* ask_exec.c */
+void ask_exec(struct gate *, struct client *, size_t payload, struct answer *);
+void ask_exec_done(struct gate *, struct client *);
 /* hotplug.c: errno of a PMU's device that is to come or go; the tree follows. */
 int gate_hotplug(struct gate *, const char *name, bool present);
 /* The machine's time follows the host's while nothing runs. */

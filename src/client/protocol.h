@@ -44,8 +44,9 @@
 #define GATE_FOREIGN UINT64_MAX /* group: a descriptor that is no event */
 
 enum gate_op {
-	GATE_HELLO = 1, /* args[0] GATE_VERSION. values: machine's CPUs; descriptors: the board, the
-			 * posts page */
+	GATE_HELLO = 1, /* args: GATE_VERSION; of the notifier (notifier.h) the process it speaks
+			 * for, else 0. values: machine's CPUs; descriptors: the board, the posts
+			 * page */
 	GATE_OPEN, /* args: pid, cpu, group's id or 0 or GATE_FOREIGN, flags; payload: the readable
 		    * part of the attr. values: id, cell; descriptor: the event */
 	GATE_LOOKUP,	 /* event. values: id, cell */
@@ -58,7 +59,7 @@ enum gate_op {
 	GATE_PRCTL,  /* args: 1 enable, 0 disable */
 	GATE_ASYNC,  /* event, args: 1 on, 0 off */
 	GATE_COMM,   /* payload: the caller's new name */
-	GATE_POLL,   /* event. result: bits of poll(2) */
+	GATE_POLL,   /* event. result: bits of poll(2); values: is anything in its buffer unread? */
 	GATE_EXEC,   /* payload: path NUL argv[0] NUL. result: 1 run it as the payload says, 0 as it
 		      * is.   values: words of the command; payload: the words, then changes of the
 		      * environment ("NAME=value"   or "NAME" to take away), each ending in NUL */
@@ -67,7 +68,8 @@ enum gate_op {
 	GATE_SYNC,    /* what the host has told the caller (a child's end) the machine knows too */
 	GATE_PLACE,   /* args: pid, a CPU, or -1: where that task shall run (sched_setaffinity) */
 	GATE_HOTPLUG, /* payload: name of a PMU; args: 1 its device is put back, 0 taken out */
-	GATE_BORN,    /* the caller is new, a fork or thread of thread args[0]: it may inherit */
+	GATE_EXEC_DONE, /* the exec that was announced on this connection has happened */
+	GATE_BORN,	/* the caller is new, a fork or thread of thread args[0]: it may inherit */
 	GATE_OPS
 };
 

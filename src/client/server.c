@@ -199,28 +199,34 @@ static bool descends(const struct gate *g, pid_t pid)
 	return pid == g->pid;
 }
 
-static int identify(struct gate *g, struct client *c)
+int gate_speaks_for(struct gate *g, struct client *c, pid_t pid, uid_t uid)
 {
-	struct ucred cred;
-	socklen_t len = sizeof(cred);
 	bool trusted = !g->config.in_user_namespace || g->config.root;
 	uint64_t caps;
 
-	if (getsockopt(c->source.fd, SOL_SOCKET, SO_PEERCRED, &cred, &len))
-		return -errno;
 	/* Abstract names are open to every user of the host; the machine is its user's own, and of
 	 * whom its programs become. */
-	if (cred.uid != geteuid() && cred.uid != 0 && !descends(g, cred.pid))
+	if (uid != geteuid() && uid != 0 && !descends(g, pid))
 		return -EPERM;
-	caps = trusted ? effective_capabilities(cred.pid) : 0;
+	caps = trusted ? effective_capabilities(pid) : 0;
 	c->who = (struct quipu_caller){
-		.pid = cred.pid,
-		.tid = cred.pid,
-		.uid = cred.uid,
+		.pid = pid,
+		.tid = pid,
+		.uid = uid,
 		.perfmon = caps & (ADMIN | PERFMON),
 		.ipc_lock = caps & IPC_LOCK,
 	};
 	return 0;
+}
+
+static int identify(struct gate *g, struct client *c)
+{
+	struct ucred cred;
+	socklen_t len = sizeof(cred);
+
+	if (getsockopt(c->source.fd, SOL_SOCKET, SO_PEERCRED, &cred, &len))
+		return -errno;
+	return gate_speaks_for(g, c, cred.pid, cred.uid);
 }
 
 static void remove_client(struct gate *g, struct client *c)
@@ -385,7 +391,6 @@ static void serve(struct gate *g, struct source *s)
 	case SOURCE_EVENT: ask_event_hung_up(g, (struct gate_event *)s); break;
 	case SOURCE_TASK: tasks_ended(g, (struct host_task *)s); break;
 	case SOURCE_TREE: tree_watch_serve(g); break;
-	case SOURCE_FIRMWARE: firmware_called(g); break;
 	case SOURCE_CHILDREN: break;
 	}
 }
@@ -441,6 +446,7 @@ int gate_run(struct gate *g, pid_t child, int *status, volatile int *stop)
 	struct epoll_event ev[ROUND];
 	bool over = false;
 
+	g->child = child;
 	reap(g, child, status, &over);
 	while (!over) {
 		int n;
@@ -557,7 +563,7 @@ int gate_attach(struct gate *g, struct quipu_system *system, const struct gate_c
 	/* The session owns the descriptor. */
 	if (gate_watch(g, &g->bell, SOURCE_BELL, bell, EPOLLIN))
 		return -errno;
-	if (tree_watch_begin(g) || firmware_begin(g))
+	if (tree_watch_begin(g))
 		return -errno;
 	return listen_for_clients(g);
 }
