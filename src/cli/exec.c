@@ -426,11 +426,12 @@ static int open_interrupts(const struct run *run, const struct place *place)
 }
 
 static int serve(const struct options *o, struct run *run, struct gate *gate,
-		 const struct place *place)
+		 struct rtas_door *door, const struct place *place)
 {
 	char **before = copy_environment(), *preload = preload_path();
 	struct gate_config config = {
 		.session = run->session,
+		.door = door,
 		.taken_back = taken_back,
 		.environment = before,
 		.in_user_namespace = place->user,
@@ -529,7 +530,7 @@ int cmd_exec(int argc, char **argv)
 		door = open_door(&run, &rc);
 	if (!rc) {
 		catch_signals();
-		rc = serve(&o, &run, gate, &place);
+		rc = serve(&o, &run, gate, door, &place);
 	}
 	rtas_door_close(door);
 	gate_free(gate);

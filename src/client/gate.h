@@ -15,6 +15,7 @@
 #include "engine/session.h"
 
 struct gate;
+struct rtas_door;
 
 struct gate_config {
 	struct session *session;
@@ -35,6 +36,7 @@ struct gate_config {
 			     clients too */
 	struct quipu_tree **tree; /* what clients see, made anew when a PMU comes or goes */
 	const char *tree_root;	  /* below which it is written; "": bound over /sys */
+	struct rtas_door *door;	  /* at which others call the firmware; NULL: nowhere */
 };
 
 /*

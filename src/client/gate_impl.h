@@ -17,6 +17,7 @@ enum source_kind {
 	SOURCE_EVENT,
 	SOURCE_TASK,
 	SOURCE_TREE,
+	SOURCE_FIRMWARE,
 };
 
 struct source {
@@ -105,7 +106,7 @@ struct gate {
 	int epoll;
 	pid_t pid;   /* of the machine */
 	pid_t child; /* the client that it was started with, or who speaks for it (notifier.h) */
-	struct source listener, bell, children, tree_files;
+	struct source listener, bell, children, tree_files, firmware;
 	struct tree_watch *tree_watch;
 	struct source *dead;
 	struct client *clients;
@@ -159,6 +160,9 @@ void ask_client_left(struct gate *, struct client *);
 /* ask_exec.c */
 void ask_exec(struct gate *, struct client *, size_t payload, struct answer *);
 void ask_exec_done(struct gate *, struct client *);
+/* firmware.c: calls of the machine's firmware by other processes. */
+int firmware_begin(struct gate *);
+void firmware_called(struct gate *);
 /* hotplug.c: errno of a PMU's device that is to come or go; the tree follows. */
 int gate_hotplug(struct gate *, const char *name, bool present);
 /* The machine's time follows the host's while nothing runs. */

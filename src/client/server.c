@@ -391,6 +391,7 @@ static void serve(struct gate *g, struct source *s)
 	case SOURCE_EVENT: ask_event_hung_up(g, (struct gate_event *)s); break;
 	case SOURCE_TASK: tasks_ended(g, (struct host_task *)s); break;
 	case SOURCE_TREE: tree_watch_serve(g); break;
+	case SOURCE_FIRMWARE: firmware_called(g); break;
 	case SOURCE_CHILDREN: break;
 	}
 }
@@ -563,7 +564,7 @@ int gate_attach(struct gate *g, struct quipu_system *system, const struct gate_c
 	/* The session owns the descriptor. */
 	if (gate_watch(g, &g->bell, SOURCE_BELL, bell, EPOLLIN))
 		return -errno;
-	if (tree_watch_begin(g))
+	if (tree_watch_begin(g) || firmware_begin(g))
 		return -errno;
 	return listen_for_clients(g);
 }
