@@ -38,6 +38,13 @@ const struct board_cell *preload_cell(uint64_t id, unsigned cell);
 /* A signal of descriptor @fd has come: was it the last that a REFRESH had left? */
 bool preload_ran_out(int fd);
 
+/* ---- preload_poll.c ---- */
+
+/* What poll(2) says of an event without waiting, or 0; the tokens that wait in its descriptor are
+ * taken. */
+short preload_poll_at_once(int fd);
+void preload_drain(int fd);
+
 /* ---- preload_ask.c ---- */
 
 struct exchange {

@@ -20,7 +20,7 @@ REAL(int, ppoll, (struct pollfd * p, nfds_t n, const struct timespec *t, const s
 
 /* ---- poll ---- */
 
-static void drain_tokens(int fd)
+void preload_drain(int fd)
 {
 	char bytes[64];
 
@@ -30,7 +30,7 @@ static void drain_tokens(int fd)
 
 /* What needs no waiting: an event without a buffer, or whose task is gone, hangs up; one whose PMU
  * is gone is an error, and nothing else. */
-static short at_once(int fd)
+short preload_poll_at_once(int fd)
 {
 	unsigned cell;
 	uint64_t id = preload_event(fd, &cell);
@@ -52,9 +52,9 @@ static int settle(struct pollfd *p, nfds_t n)
 
 	for (nfds_t i = 0; i < n; i++) {
 		if (p[i].revents && preload_event(p[i].fd, NULL)) {
-			short end = at_once(p[i].fd);
+			short end = preload_poll_at_once(p[i].fd);
 
-			drain_tokens(p[i].fd);
+			preload_drain(p[i].fd);
 			p[i].revents =
 				end ? end
 				    : (short)(p[i].revents & (POLLIN | POLLRDNORM) & p[i].events);
@@ -75,7 +75,7 @@ static bool any_event(const struct pollfd *p, nfds_t n)
 static bool any_at_once(const struct pollfd *p, nfds_t n)
 {
 	for (nfds_t i = 0; i < n; i++)
-		if (p[i].fd >= 0 && at_once(p[i].fd))
+		if (p[i].fd >= 0 && preload_poll_at_once(p[i].fd))
 			return true;
 	return false;
 }
@@ -88,8 +88,8 @@ static int poll_now(struct pollfd *p, nfds_t n)
 	if (rc < 0)
 		return rc;
 	for (nfds_t i = 0; i < n; i++)
-		if (p[i].fd >= 0 && at_once(p[i].fd))
-			p[i].revents = at_once(p[i].fd);
+		if (p[i].fd >= 0 && preload_poll_at_once(p[i].fd))
+			p[i].revents = preload_poll_at_once(p[i].fd);
 	return settle(p, n);
 }
 

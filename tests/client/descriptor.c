@@ -16,6 +16,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/epoll.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
@@ -559,6 +560,38 @@ static bool select_sees(void)
 	       wrong("without a buffer %d, with one %d, then %d", hup, before, after);
 }
 
+/* As often as the kernel says it, for each wake-up once; and what hangs up says so each time. */
+static bool epoll_sees(void)
+{
+	struct epoll_event e = {.events = EPOLLIN, .data.u64 = 77}, got[4];
+	int fd = open_sampling(5000000), ep = epoll_create1(EPOLL_CLOEXEC), hup, again, before,
+	    after, once;
+	bool ok = true;
+	void *m;
+
+	ok = !epoll_ctl(ep, EPOLL_CTL_ADD, fd, &e) || wrong("ADD: %s", strerror(errno));
+	hup = epoll_wait(ep, got, 4, 0);
+	ok = ok && (hup != 1 || (got[0].events == EPOLLHUP && got[0].data.u64 == 77) ||
+		    wrong("without a buffer: %#x", got[0].events));
+	again = epoll_wait(ep, got, 4, -1);
+	m = mmap(NULL, 9 * PAGE, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	before = epoll_wait(ep, got, 4, 0);
+	ioctl(fd, PERF_EVENT_IOC_ENABLE, 0);
+	burn(30);
+	ioctl(fd, PERF_EVENT_IOC_DISABLE, 0);
+	after = epoll_wait(ep, got, 4, 60000);
+	ok = ok && (after != 1 || (got[0].events == EPOLLIN && got[0].data.u64 == 77) ||
+		    wrong("after a wake-up: %#x", got[0].events));
+	once = epoll_wait(ep, got, 4, 0);
+	munmap(m, 9 * PAGE);
+	close(fd);
+	ok = ok && (!epoll_wait(ep, got, 4, 0) || wrong("one that is closed"));
+	close(ep);
+	return ok && ((hup == 1 && again == 1 && !before && after == 1 && !once) ||
+		      wrong("without a buffer %d, %d, with one %d, then %d, %d", hup, again, before,
+			    after, once));
+}
+
 /* ---- reads without a round trip, and calls that are not waited for ---- */
 
 struct times {
@@ -693,6 +726,7 @@ static const struct {
 	{"REFRESH(3): three overflows and no more", refresh_runs_out},
 	{"poll tells of a wake-up once", wake_once},
 	{"select sees what poll does", select_sees},
+	{"epoll sees what poll does", epoll_sees},
 	{"reads grow while it is enabled, and stand when it is not", grows_between_others},
 	{"an event of a CPU is off or on for all who look", switched_for_all},
 };

@@ -131,6 +131,19 @@ perf script -i attached.data -F event | wc -l"""
     assert int(done.stdout.split()[-1]) > 10, done.stdout
 
 
+@test("two clients of one PMU take turns on its counters, and each has its share of the time")
+def two_clients(work):
+    # Each CPU has 13 counters of its own, and nothing of any program on it: only times tell.
+    events = ",".join(["instructions"] * 12)
+    one = ["perf", "stat", "-x,", "-a", "-C", "3", "-e", events, "-o"]
+    on_machine(work, *one, "first", *one, "second", "sleep", "1")
+    for name, most in (("first", 99.9), ("second", 90)):
+        lines = [l.split(",") for l in open(work.path(name), encoding="utf-8").read().splitlines() if ",instructions," in l]
+        equal(len(lines), 12, name)
+        shares = [float(l[4]) for l in lines]
+        assert all(s > 0 for s in shares) and min(shares) < most, f"{name}: {shares}"
+
+
 @test("a shell's programs inherit the events that are open on it")
 def inherit(work):
     one = int(own(work, "instructions", guest("true"))["instructions"])
