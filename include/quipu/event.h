@@ -59,8 +59,10 @@ struct quipu_core_config {
 	unsigned mux_interval_ms; /* [1000/hz] */
 	int first_type;		  /* first dynamic PMU type number [6] */
 	bool no_stack_user;	  /* architecture without user stack dumps: ENOSYS */
-	uint64_t regs_mask; /* valid bits of sample_regs_user/intr; 0: architecture without perf
-			       registers */
+	uint64_t regs_mask;	/* valid bits of sample_regs_user/intr; 0: architecture without perf
+				   registers */
+	uint64_t regs_extended; /* and those that only a PMU with QUIPU_PMU_CAP_EXTENDED_REGS
+				   gives */
 };
 
 /* Who calls: evaluated against the machine's own paranoid value (A5). */
@@ -300,6 +302,10 @@ struct quipu_sample {
 	bool no_chain;	 /* nobody walked any stack: not even the ip heads a chain */
 	const uint64_t *branches;
 	size_t nr_branches;
+	/* Registers at the interrupt: bits of sample_regs_intr, and their values in that order. An
+	 * event that asks for others besides gets none. */
+	uint64_t regs_known;
+	const uint64_t *regs;
 	const void *raw;
 	uint32_t raw_size;
 	unsigned cpumode;    /* PERF_RECORD_MISC_*; 0: user */

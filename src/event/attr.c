@@ -96,7 +96,7 @@ static int check_branch(struct quipu_core *core, const struct quipu_caller *who,
 
 static int check_regs(struct quipu_core *core, uint64_t mask)
 {
-	uint64_t known = core->config.regs_mask;
+	uint64_t known = core->config.regs_mask | core->config.regs_extended;
 
 	if (!known) {
 		if (!mask)

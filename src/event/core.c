@@ -368,18 +368,25 @@ static int try_pmu(struct quipu_pmu *pmu, struct quipu_event *e)
 	r = ask_driver(pmu, e);
 	if (r)
 		return r;
-	if ((pmu->capabilities & QUIPU_PMU_CAP_NO_EXCLUDE) && (e->attr.flags & ANY_EXCLUDE)) {
+	if (!(pmu->capabilities & QUIPU_PMU_CAP_EXTENDED_REGS) &&
+	    (e->attr.sample_regs_user | e->attr.sample_regs_intr) & e->core->config.regs_extended) {
+		quipu_core_reason(e->core,
+				  "the registers of the core's PMU are not in samples of %s",
+				  pmu->name);
+		r = -EOPNOTSUPP;
+	} else if ((pmu->capabilities & QUIPU_PMU_CAP_NO_EXCLUDE) &&
+		   (e->attr.flags & ANY_EXCLUDE)) {
 		quipu_core_reason(
 			e->core,
 			"%s cannot tell user, kernel or guest activity apart; open the event without the "
 			"exclude bits (no :u, :k, :h, :G or :H)",
 			pmu->name);
-		if (pmu->event_destroy)
-			pmu->event_destroy(e);
-		return -EINVAL;
+		r = -EINVAL;
 	}
-	e->initialised = true;
-	return 0;
+	if (r && pmu->event_destroy)
+		pmu->event_destroy(e);
+	e->initialised = !r;
+	return r;
 }
 
 /* Every PMU in turn; the first answer other than ENOENT counts. */

@@ -176,8 +176,22 @@ static void put_branches(struct out *o, const struct sampling *x)
 	put(o, x->s->branches, nr * 24);
 }
 
-/* No registers, no stack, no physical address is known to any model: each says so in its own way,
- * by a 0. */
+/* All that are asked for, or none: a register that is not known has no value to show. */
+static void put_regs_intr(struct out *o, const struct sampling *x)
+{
+	uint64_t want = x->e->attr.sample_regs_intr, known = x->s->regs_known;
+
+	if (!x->s->regs || (want & ~known)) {
+		put64(o, PERF_SAMPLE_REGS_ABI_NONE);
+		return;
+	}
+	put64(o, PERF_SAMPLE_REGS_ABI_64);
+	for (uint64_t m = want; m; m &= m - 1)
+		put64(o, x->s->regs[bits_count(known & bits_mask(bits_low(m)))]);
+}
+
+/* No user registers, no stack, no physical address is known to any model: each says so in its own
+ * way, by a 0. */
 static void put_zero(struct out *o, const struct sampling *x)
 {
 	(void)x;
@@ -217,7 +231,7 @@ static const struct {
 	{PERF_SAMPLE_WEIGHT | SAMPLE_WEIGHT_STRUCT, put_weight},
 	{PERF_SAMPLE_DATA_SRC, put_data_src},
 	{PERF_SAMPLE_TRANSACTION, put_zero},
-	{PERF_SAMPLE_REGS_INTR, put_zero},
+	{PERF_SAMPLE_REGS_INTR, put_regs_intr},
 	{PERF_SAMPLE_PHYS_ADDR, put_zero},
 	{UINT64_C(1) << 21, put_zero}, /* CGROUP */
 	{UINT64_C(1) << 22, put_zero}, /* DATA_PAGE_SIZE */

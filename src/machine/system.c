@@ -359,6 +359,9 @@ static const uint64_t regs_mask[QUIPU_ISAS] = {
 	[QUIPU_ISA_X86_64] = UINT64_C(0xff0fff),
 };
 
+/* MMCR0-2, PMC1-6, SDAR, SIAR of POWER9 (arch/powerpc/include/uapi/asm/perf_regs.h). */
+#define REGS_POWER9 UINT64_C(0x07f8e00000000000)
+
 static int make_core(struct quipu_system *sys)
 {
 	const struct quipu_machine *m = sys->machine;
@@ -368,6 +371,7 @@ static int make_core(struct quipu_system *sys)
 		.paranoid = sys->config.paranoid,
 		.first_type = sys->config.first_type,
 		.regs_mask = regs_mask[m->isa],
+		.regs_extended = m->isa == QUIPU_ISA_PPC64LE ? REGS_POWER9 : 0,
 		.no_stack_user = m->isa == QUIPU_ISA_SPARC64,
 	};
 

@@ -86,16 +86,16 @@ void core_pmu_sample(const struct quipu_interrupt *irq, struct quipu_sample *sam
 	sample->tid = irq->tid;
 }
 
-bool core_pmu_overflow(const struct core_pmu *p, struct quipu_event *e,
-		       const struct quipu_sample *sample)
+void core_pmu_overflow(struct core_pmu *p, struct quipu_event *e, const struct quipu_sample *sample)
 {
-	const struct quipu_hw_event *hw = quipu_event_hw(e);
+	bool used = core_pmu_set_period(p, quipu_event_hw(e));
 
-	/* Throttling asks for a stop; the engine process, which reloads by itself, cannot know, so
-	 * the event goes on. */
-	if (core_pmu_set_period(p, quipu_event_hw(e)) && quipu_event_attr(e)->sample_period)
-		quipu_event_overflow(e, sample);
-	return hw->idx >= 0 && !(hw->state & QUIPU_HES_STOPPED);
+	/* Before the core sees it: it may stop and start the event, and what the counter shows then
+	 * is taken for counted. */
+	p->write(p, e);
+	if (used && quipu_event_attr(e)->sample_period && quipu_event_overflow(e, sample) &&
+	    p->stops)
+		p->pmu.stop(e, QUIPU_EF_UPDATE);
 }
 
 void core_pmu_free_list(struct quipu_pmu_event *list)

@@ -19,6 +19,11 @@ struct core_pmu {
 	unsigned width;	  /* of a counter, in bits */
 	uint64_t top;	  /* where a counter interrupts; at most 1 << width */
 	uint64_t longest; /* how far before that it is started at most */
+	/* Writes prev_count into the event's counter, which runs. */
+	void (*write)(struct core_pmu *, struct quipu_event *);
+	/* A throttled event stops until it is unthrottled, as with Linux. Else it goes on: the
+	 * engine process, which reloads by itself, cannot know of it. */
+	bool stops;
 	void (*trace)(void *arg, const char *line);
 	void *trace_arg;
 };
@@ -40,14 +45,14 @@ unsigned core_pmu_cpu(const struct quipu_event *);
  * core_pmu_set_period - work out where the counter must start, into prev_count. True: a period
  *	was used up.
  * core_pmu_sample - what an interrupt tells of its instruction.
- * core_pmu_overflow - after core_pmu_count: the sample, if a period was used up. True: the counter
- *	is to be written with prev_count and goes on.
+ * core_pmu_overflow - after core_pmu_count: the counter goes on, and the sample is written, if a
+ *	period was used up.
  */
 void core_pmu_begin(const struct core_pmu *, struct quipu_event *, uint64_t code);
 void core_pmu_count(struct quipu_event *, uint64_t now, uint64_t delta);
 bool core_pmu_set_period(const struct core_pmu *, struct quipu_hw_event *);
 void core_pmu_sample(const struct quipu_interrupt *, struct quipu_sample *);
-bool core_pmu_overflow(const struct core_pmu *, struct quipu_event *, const struct quipu_sample *);
+void core_pmu_overflow(struct core_pmu *, struct quipu_event *, const struct quipu_sample *);
 
 /* core_pmu_free_list - a list of events whose terms are its own. */
 void core_pmu_free_list(struct quipu_pmu_event *);

@@ -3,7 +3,8 @@
  * The driver of the POWER9 core PMU on bare metal: Linux 6.12 arch/powerpc/perf/core-book3s.c,
  * power9-pmu.c; power-cpu sheet section 5.
  *
- * Not there: branch stacks, event-based branches, data sources and weights, the start quirk of 5.5.
+ * Not there: filters of branch stacks, event-based branches, data sources and weights, the start
+ * quirk of 5.5.
  * An event that the model cannot count is refused (property quipu,unknown-events = "zero": opens
  * and reads 0, as Linux would).
  */
@@ -134,6 +135,19 @@ static uint64_t freeze_of(const struct power_driver *d, uint64_t flags)
 	       (flags & QUIPU_ATTR_EXCLUDE_IDLE ? POWER_FCWAIT : 0);
 }
 
+/* The branch history holds all taken branches; of its filters the hardware has calls alone, which
+ * the engine's list does not tell apart. */
+static int check_branches(struct power_driver *d, const struct quipu_attr *attr)
+{
+	uint64_t kinds = attr->branch_sample_type & ~(uint64_t)PERF_SAMPLE_BRANCH_PLM_ALL;
+
+	if (!(attr->sample_type & PERF_SAMPLE_BRANCH_STACK) || kinds == PERF_SAMPLE_BRANCH_ANY)
+		return 0;
+	quipu_core_reason(d->base.core, "the branch history holds all taken branches (-b, -j any); "
+					"this model cannot filter them");
+	return -EOPNOTSUPP;
+}
+
 /* Does the group fit with one more? The chosen code of @e comes back. */
 static int check_group(struct power_driver *d, struct quipu_event *e, uint64_t *code)
 {
@@ -141,6 +155,7 @@ static int check_group(struct power_driver *d, struct quipu_event *e, uint64_t *
 	uint64_t codes[POWER_PMCS];
 	bool task[POWER_PMCS];
 	unsigned n = 0;
+	int err;
 
 	for (unsigned i = 0; leader != e && (member = quipu_event_member(leader, i)); i++) {
 		if (member == e || quipu_event_pmu(member) != &d->base.pmu ||
@@ -157,6 +172,9 @@ static int check_group(struct power_driver *d, struct quipu_event *e, uint64_t *
 	}
 	codes[n] = *code;
 	task[n] = quipu_event_task(e) != NULL;
+	err = check_branches(d, quipu_event_attr(e));
+	if (err)
+		return err;
 	if (power_fit(codes, task, n + 1)) {
 		quipu_core_reason(
 			d->base.core,
@@ -225,19 +243,6 @@ static int check_model(struct power_driver *d, uint64_t code)
 	return 0;
 }
 
-/* The branch history holds all taken branches; of its filters the hardware has calls alone, which
- * the engine's list does not tell apart. */
-static int check_branches(struct power_driver *d, const struct quipu_attr *attr)
-{
-	uint64_t kinds = attr->branch_sample_type & ~(uint64_t)PERF_SAMPLE_BRANCH_PLM_ALL;
-
-	if (!(attr->sample_type & PERF_SAMPLE_BRANCH_STACK) || kinds == PERF_SAMPLE_BRANCH_ANY)
-		return 0;
-	quipu_core_reason(d->base.core, "the branch history holds all taken branches (-b, -j any); "
-					"this model cannot filter them");
-	return -EOPNOTSUPP;
-}
-
 static int power_init(struct quipu_pmu *pmu, struct quipu_event *e)
 {
 	struct power_driver *d = pmu->driver;
@@ -255,9 +260,6 @@ static int power_init(struct quipu_pmu *pmu, struct quipu_event *e)
 		return -EINVAL;
 	}
 	err = check_group(d, e, &code);
-	if (err)
-		return err;
-	err = check_branches(d, attr);
 	if (err)
 		return err;
 	if (bits_get(code, POWER_EBB)) {
@@ -540,6 +542,26 @@ static enum quipu_exactness power_exactness(const struct quipu_event *e)
 
 /* ---- the interrupt ---- */
 
+/* What the handler finds in its registers, by bit of sample_regs_intr: NIP, TRAP, then SIER to
+ * MMCR2, PMC1 to PMC6, SDAR, SIAR. General registers of a program are not known. */
+#define REGS_KNOWN UINT64_C(0x07f8f90100000000)
+#define REG_NIP	   32u
+
+static const struct {
+	unsigned bit, spr;
+} sampled_regs[] = {
+	{REG_NIP, 0},	    {40, 0},
+	{43, SPR_SIER},	    {44, SPR_MMCRA},
+	{45, SPR_MMCR0},    {46, SPR_MMCR1},
+	{47, SPR_MMCR2},    {51, SPR_PMC1},
+	{52, SPR_PMC1 + 1}, {53, SPR_PMC1 + 2},
+	{54, SPR_PMC1 + 3}, {55, SPR_PMC1 + 4},
+	{56, SPR_PMC1 + 5}, {57, SPR_SDAR},
+	{58, SPR_SIAR},
+};
+#define NREGS	   (sizeof(sampled_regs) / sizeof(sampled_regs[0]))
+#define VECTOR_PMI UINT64_C(0xf00)
+
 unsigned power_sample_mode(uint64_t sier, bool user, bool bare, bool marked, bool *use_siar)
 {
 	*use_siar = marked || !user || !(sier & SIER_SIPR);
@@ -567,49 +589,83 @@ static void in_hypervisor(struct power_driver *d, const struct quipu_interrupt *
 	sample->through_kernel = true;
 }
 
+static void write_counter(struct core_pmu *base, struct quipu_event *e)
+{
+	const struct quipu_hw_event *hw = quipu_event_hw(e);
+
+	(void)base;
+	mtspr(driver_of(e), core_pmu_cpu(e), pmc_spr(hw->idx), hw->prev_count);
+}
+
+/* An interrupt: what was told of it, and the counters as they stood when it began. */
+struct taken {
+	const struct quipu_interrupt *irq; /* NULL: a write of a register raised it */
+	uint64_t pmc[POWER_PMCS];
+};
+
+static void read_regs(struct power_driver *d, unsigned cpu, const struct taken *t,
+		      uint64_t regs[NREGS])
+{
+	for (unsigned i = 0; i < NREGS; i++) {
+		unsigned spr = sampled_regs[i].spr;
+
+		if (spr - SPR_PMC1 < POWER_PMCS)
+			regs[i] = t->pmc[spr - SPR_PMC1];
+		else if (spr)
+			regs[i] = mfspr(d, cpu, spr);
+		else
+			regs[i] = sampled_regs[i].bit == REG_NIP ? t->irq->pc : VECTOR_PMI;
+	}
+}
+
 static void serve(struct power_driver *d, unsigned cpu, struct quipu_event *e,
-		  const struct quipu_interrupt *irq)
+		  const struct taken *t)
 {
 	struct quipu_hw_event *hw = quipu_event_hw(e);
 	struct quipu_sample sample = {.cpumode = PERF_RECORD_MISC_USER};
+	uint64_t regs[NREGS];
 
-	if (irq)
-		core_pmu_sample(irq, &sample);
-	if (irq && d->partition) {
+	if (t->irq)
+		core_pmu_sample(t->irq, &sample);
+	if (t->irq && (quipu_event_attr(e)->sample_type & PERF_SAMPLE_REGS_INTR)) {
+		read_regs(d, cpu, t, regs);
+		sample.regs = regs;
+		sample.regs_known = REGS_KNOWN;
+	}
+	if (t->irq && d->partition) {
 		bool marked = bits_get(hw->config, POWER_MARK), use_siar;
 
 		sample.cpumode =
 			power_sample_mode(mfspr(d, cpu, SPR_SIER), true, false, marked, &use_siar);
 		if (sample.cpumode == PERF_RECORD_MISC_HYPERVISOR)
-			in_hypervisor(d, irq, mfspr(d, cpu, SPR_SIAR), &sample);
+			in_hypervisor(d, t->irq, mfspr(d, cpu, SPR_SIAR), &sample);
 	}
 	if (hw->state & QUIPU_HES_STOPPED) {
 		mtspr(d, cpu, pmc_spr(hw->idx), 0);
 		return;
 	}
 	update(d, cpu, e);
-	if (core_pmu_overflow(&d->base, e, &sample))
-		mtspr(d, cpu, pmc_spr(hw->idx), hw->prev_count);
+	core_pmu_overflow(&d->base, e, &sample);
 }
 
 void power_driver_interrupt(struct power_driver *d, unsigned cpu, const struct quipu_interrupt *irq)
 {
 	struct driver_cpu *c = &d->cpus[cpu];
-	uint64_t pmc[POWER_PMCS];
+	struct taken t = {.irq = irq};
 
 	c->pmis++;
 	for (unsigned i = 0; i < POWER_PMCS; i++)
-		pmc[i] = mfspr(d, cpu, SPR_PMC1 + i);
+		t.pmc[i] = mfspr(d, cpu, SPR_PMC1 + i);
 	for (unsigned i = 0; i < POWER_PMCS; i++) {
 		struct quipu_event *e = NULL;
 
-		if (pmc[i] < PMC_NEGATIVE)
+		if (t.pmc[i] < PMC_NEGATIVE)
 			continue;
 		for (unsigned k = 0; k < c->n; k++)
 			if (quipu_event_hw(c->event[k])->idx == (int)i)
 				e = c->event[k];
 		if (e)
-			serve(d, cpu, e, irq);
+			serve(d, cpu, e, &t);
 		else
 			mtspr(d, cpu, SPR_PMC1 + i, 0);
 	}
@@ -741,11 +797,16 @@ int power_driver_new(const struct quipu_platform_env *env, struct power_pmu *har
 	d->base.width = 32;
 	d->base.top = PMC_NEGATIVE;
 	d->base.longest = MAX_PERIOD;
+	d->base.write = write_counter;
 	d->hardware = hardware;
 	d->pvr = (uint32_t)quipu_machine_number(env->machine, env->machine->cpus[0].offset,
 						"cpu-version", 0x004e1202);
 	d->zero = node >= 0 &&
 		  quipu_machine_has_string(env->machine, node, "quipu,unknown-events", "zero");
+	d->base.stops =
+		node >= 0 && quipu_machine_has_string(env->machine, node, "quipu,throttle", "stop");
+	if (d->base.stops)
+		power_pmu_set_bell(hardware);
 	d->partition = quipu_machine_find(env->machine, "quipu,hypervisor") >= 0;
 	d->cpus = calloc(d->base.ncpus, sizeof(*d->cpus));
 	if (d->cpus)

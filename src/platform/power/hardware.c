@@ -44,6 +44,7 @@ struct power_pmu {
 	unsigned ncpus;
 	struct power_cpu *cpus;
 	bool partition, perfmon;
+	bool bell; /* the program waits for every interrupt */
 	void (*pmi)(void *arg, unsigned cpu, const struct quipu_interrupt *);
 	void *arg;
 	uint64_t declared[DECLARED];
@@ -140,7 +141,7 @@ static void restart(struct power_pmu *p, unsigned cpu, unsigned i)
 	}
 	/* A difference lags behind its first signal: when that one gets there, it is seen how much
 	 * is left, and the program waits for the answer. */
-	if (k->minus != QUIPU_SIGNAL_NONE)
+	if (k->minus != QUIPU_SIGNAL_NONE || p->bell)
 		d.overflow = QUIPU_OVERFLOW_BELL;
 	d.signal = k->signal;
 	d.at = p->signals->ops->read(p->signals, cpu, k->signal) + (PMC_NEGATIVE - k->value);
@@ -489,6 +490,11 @@ void power_pmu_set_slot(struct power_pmu *p, unsigned cpu, unsigned pmc, unsigne
 	k->slot = slot;
 	settle_all(p, cpu);
 	restart_all(p, cpu);
+}
+
+void power_pmu_set_bell(struct power_pmu *p)
+{
+	p->bell = true;
 }
 
 void power_pmu_set_handler(struct power_pmu *p,

@@ -51,6 +51,8 @@ int power_mtspr(struct power_pmu *, unsigned cpu, unsigned spr, uint64_t value);
 void power_pmu_set_handler(struct power_pmu *,
 			   void (*pmi)(void *arg, unsigned cpu, const struct quipu_interrupt *),
 			   void *arg);
+/* Every interrupt is taken while the program waits: its handler may do other than reload. */
+void power_pmu_set_bell(struct power_pmu *);
 void power_pmu_interrupt(struct power_pmu *, const struct quipu_interrupt *);
 
 /*

@@ -301,16 +301,22 @@ static quipu_signal x86_signal(const struct quipu_event *e, bool *filtered)
 
 /* ---- overflow ---- */
 
+static void write_counter(struct core_pmu *base, struct quipu_event *e)
+{
+	const struct quipu_hw_event *hw = quipu_event_hw(e);
+
+	(void)base;
+	wrmsr(driver_of(e), core_pmu_cpu(e), counter_msr(hw->idx), hw->prev_count);
+}
+
 static void serve(struct x86_driver *d, unsigned cpu, struct quipu_event *e,
 		  const struct quipu_interrupt *irq)
 {
-	const struct quipu_hw_event *hw = quipu_event_hw(e);
 	struct quipu_sample sample = {.exact_ip = true};
 
 	core_pmu_sample(irq, &sample);
 	update(d, cpu, e);
-	if (core_pmu_overflow(&d->base, e, &sample))
-		wrmsr(d, cpu, counter_msr(hw->idx), hw->prev_count);
+	core_pmu_overflow(&d->base, e, &sample);
 }
 
 void x86_driver_interrupt(struct x86_driver *d, unsigned cpu, const struct quipu_interrupt *irq)
@@ -396,6 +402,7 @@ int x86_driver_new(const struct quipu_platform_env *env, struct quipu_x86 *hardw
 	d->base.width = QUIPU_X86_WIDTH;
 	d->base.top = bits_one(QUIPU_X86_WIDTH);
 	d->base.longest = MAX_PERIOD;
+	d->base.write = write_counter;
 	d->hardware = hardware;
 	d->events = calloc(d->base.ncpus, sizeof(*d->events));
 	if (d->events)

@@ -14,6 +14,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <libfdt.h>
+
 #include <quipu/system.h>
 #include <quipu/tree.h>
 
@@ -50,14 +52,25 @@ static void *load(const char *name, size_t *size)
 	return p;
 }
 
-static int setup(void **state)
+/* With @property of the PMU's node set to @value. */
+static void begin(const char *property, const char *value)
 {
 	const struct quipu_system_config config = {.paranoid = -1};
 	size_t size;
 	void *fdt = load("power9", &size);
 
-	(void)state;
 	memset(&bed, 0, sizeof(bed));
+	if (property) {
+		int node;
+
+		fdt = realloc(fdt, size + 4096);
+		assert_non_null(fdt);
+		assert_int_equal(fdt_open_into(fdt, fdt, (int)size + 4096), 0);
+		node = fdt_node_offset_by_compatible(fdt, -1, "quipu,power9-pmu");
+		assert_int_equal(fdt_setprop_string(fdt, node, property, value), 0);
+		assert_int_equal(fdt_pack(fdt), 0);
+		size = fdt_totalsize(fdt);
+	}
 	bed.machine = quipu_machine_parse(fdt, size, "power9", &bed.notes);
 	free(fdt);
 	assert_non_null(bed.machine);
@@ -69,6 +82,26 @@ static int setup(void **state)
 	bed.task = quipu_task_new(bed.core, NULL, 100, 100, false, "test", 0);
 	assert_non_null(bed.task);
 	quipu_system_run(bed.system, 0, bed.task, 0);
+}
+
+static int setup(void **state)
+{
+	(void)state;
+	begin(NULL, NULL);
+	return 0;
+}
+
+static int setup_stops(void **state)
+{
+	(void)state;
+	begin("quipu,throttle", "stop");
+	return 0;
+}
+
+static int setup_zero(void **state)
+{
+	(void)state;
+	begin("quipu,unknown-events", "zero");
 	return 0;
 }
 
@@ -384,7 +417,7 @@ static void c13_counts_through_interrupts(void **state)
 	quipu_event_close(e);
 }
 
-static uint64_t samples_of(void *ring, size_t pages)
+static uint64_t records_of(void *ring, size_t pages, uint32_t type)
 {
 	uint64_t head, n = 0;
 	const uint8_t *data = (const uint8_t *)ring + 4096;
@@ -395,10 +428,15 @@ static uint64_t samples_of(void *ring, size_t pages)
 		struct perf_event_header h;
 
 		memcpy(&h, data + at, sizeof(h));
-		n += h.type == PERF_RECORD_SAMPLE;
+		n += h.type == type;
 		at += h.size;
 	}
 	return n;
+}
+
+static uint64_t samples_of(void *ring, size_t pages)
+{
+	return records_of(ring, pages, PERF_RECORD_SAMPLE);
 }
 
 static uint64_t pmis(void)
@@ -588,21 +626,193 @@ static void c16_kernel_only_counts_nothing(void **state)
 	quipu_event_close(k);
 }
 
-static void c22_registers_in_samples(void **state)
+/* ---- C18, C22 ---- */
+
+static struct quipu_event *sampling(struct quipu_attr *attr, void **ring, unsigned pages)
+{
+	const struct quipu_caller who = {.perfmon = true, .ipc_lock = true};
+	struct quipu_event *e;
+
+	*ring = aligned_alloc(4096, (pages + 1) * 4096);
+	assert_non_null(*ring);
+	memset(*ring, 0, (pages + 1) * 4096);
+	assert_int_equal(open_attr(attr, 100, -1, NULL, &e), 0);
+	assert_int_equal(quipu_event_map(e, &who, *ring, pages, true), 0);
+	return e;
+}
+
+static void close_sampling(struct quipu_event *e, void *ring)
+{
+	quipu_event_unmap(e);
+	quipu_event_close(e);
+	free(ring);
+}
+
+/* A tick has room for so many samples (100000 in a second, 100 ticks). */
+#define TICK_SAMPLES 1000u
+#define TICK_CYCLES  UINT64_C(30000000)
+
+static void c18_a_throttled_event_stops(void **state)
 {
 	struct quipu_attr attr = {.type = PERF_TYPE_RAW,
 				  .config = 2,
-				  .sample_period = 1000,
-				  .sample_type = PERF_SAMPLE_REGS_INTR,
-				  .sample_regs_intr = UINT64_C(0x1fffffffffff)};
-	struct quipu_event *e = NULL;
+				  .sample_period = 1,
+				  .sample_type = PERF_SAMPLE_IP};
+	void *ring;
+	struct quipu_event *e = sampling(&attr, &ring, 16);
 
 	(void)state;
-	assert_int_equal(open_attr(&attr, 100, -1, NULL, &e), 0);
-	quipu_event_close(e);
+	feed(QUIPU_SIGNAL_INSTRUCTIONS, TICK_SAMPLES + 500);
+	assert_int_equal(records_of(ring, 16, PERF_RECORD_THROTTLE), 1);
+	assert_int_equal(count(e), TICK_SAMPLES);
+	assert_int_equal(samples_of(ring, 16), TICK_SAMPLES);
+	feed(QUIPU_SIGNAL_INSTRUCTIONS, 500);
+	assert_int_equal(count(e), TICK_SAMPLES);
+	assert_int_equal(records_of(ring, 16, PERF_RECORD_UNTHROTTLE), 0);
+	feed(QUIPU_SIGNAL_CYCLES, TICK_CYCLES + 1);
+	assert_int_equal(records_of(ring, 16, PERF_RECORD_UNTHROTTLE), 1);
+	feed(QUIPU_SIGNAL_INSTRUCTIONS, 10);
+	assert_int_equal(count(e), TICK_SAMPLES + 10);
+	assert_int_equal(samples_of(ring, 16), TICK_SAMPLES + 10);
+	close_sampling(e, ring);
+}
+
+/* By default the ring is told, and the event goes on: no count is lost. */
+static void c18_without_the_property_it_goes_on(void **state)
+{
+	struct quipu_attr attr = {.type = PERF_TYPE_RAW,
+				  .config = 2,
+				  .sample_period = 1,
+				  .sample_type = PERF_SAMPLE_IP};
+	void *ring;
+	struct quipu_event *e = sampling(&attr, &ring, 16);
+
+	(void)state;
+	feed(QUIPU_SIGNAL_INSTRUCTIONS, TICK_SAMPLES + 500);
+	assert_int_equal(records_of(ring, 16, PERF_RECORD_THROTTLE), 1);
+	assert_int_equal(count(e), TICK_SAMPLES + 500);
+	close_sampling(e, ring);
+}
+
+#define REGS_CORE     UINT64_C(0x1fffffffffff)
+#define REGS_EXTENDED UINT64_C(0x07f8e00000000000)
+/* Those that are known at an interrupt: NIP, TRAP, SIER, MMCRA, and the extended ones. */
+#define REGS_OF_PMU   (REGS_EXTENDED | UINT64_C(1) << 32 | UINT64_C(1) << 40 | UINT64_C(3) << 43)
+
+static void c22_registers_in_samples(void **state)
+{
+	static const struct {
+		uint64_t mask;
+		int err;
+	} rows[] = {
+		{REGS_CORE, 0},
+		{REGS_CORE | REGS_EXTENDED, 0},
+		{REGS_CORE | REGS_EXTENDED | UINT64_C(1) << 48, -EINVAL},
+		{REGS_CORE | UINT64_C(1) << 48, -EINVAL},
+		{0, -EINVAL},
+	};
+	struct quipu_attr attr = {.type = PERF_TYPE_RAW,
+				  .config = 2,
+				  .sample_period = 1000,
+				  .sample_type = PERF_SAMPLE_REGS_INTR};
+	struct quipu_event *e;
+
+	(void)state;
+	for (unsigned i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		e = NULL;
+		attr.sample_regs_intr = rows[i].mask;
+		assert_int_equal(open_attr(&attr, 100, -1, NULL, &e), rows[i].err);
+		quipu_event_close(e);
+	}
+	/* Of a software event nobody has them. */
 	e = NULL;
-	attr.sample_regs_intr |= UINT64_C(1) << 48;
-	assert_int_equal(open_attr(&attr, 100, -1, NULL, &e), -EINVAL);
+	attr.type = PERF_TYPE_SOFTWARE;
+	attr.config = PERF_COUNT_SW_CPU_CLOCK;
+	attr.sample_regs_intr = REGS_EXTENDED;
+	assert_int_equal(open_attr(&attr, 100, -1, NULL, &e), -EOPNOTSUPP);
+	assert_non_null(strstr(quipu_core_last_reason(bed.core), "registers"));
+	quipu_event_close(e);
+}
+
+static uint64_t reg_of(const uint64_t *sample, unsigned bit)
+{
+	assert_int_equal(sample[1], PERF_SAMPLE_REGS_ABI_64);
+	return sample[2 + __builtin_popcountll(REGS_OF_PMU & ((UINT64_C(1) << bit) - 1))];
+}
+
+static void c22_the_counter_that_overflowed_shows(void **state)
+{
+	struct quipu_attr attr = {.type = PERF_TYPE_RAW,
+				  .config = 0x500fa,
+				  .sample_period = 1000,
+				  .sample_type = PERF_SAMPLE_REGS_INTR,
+				  .sample_regs_intr = REGS_OF_PMU};
+	uint64_t sample[32];
+	void *ring;
+	struct quipu_event *e = sampling(&attr, &ring, 2);
+
+	(void)state;
+	feed(QUIPU_SIGNAL_INSTRUCTIONS, 1000);
+	assert_int_equal(samples_of(ring, 2), 1);
+	memcpy(sample, (uint8_t *)ring + 4096, sizeof(sample));
+	assert_int_equal(sample[0] >> 48, 8 + 8 + 8 * __builtin_popcountll(REGS_OF_PMU));
+	assert_int_equal(reg_of(sample, 55), 0x80000000); /* PMC5 */
+	assert_int_equal(reg_of(sample, 51), 0);	  /* PMC1 */
+	assert_int_equal(reg_of(sample, 32), 0x10001234); /* NIP */
+	assert_int_equal(reg_of(sample, 58), 0x10001234); /* SIAR */
+	assert_int_equal(reg_of(sample, 43), 0x2000000 | 0x1000000 | 0x400000);
+	assert_int_equal(reg_of(sample, 45) & 0x80000080, 0x80000080); /* FC, PMAO */
+	close_sampling(e, ring);
+	/* A program's own registers are nobody's to tell: then none is. */
+	attr.sample_regs_intr = REGS_OF_PMU | 1;
+	e = sampling(&attr, &ring, 2);
+	feed(QUIPU_SIGNAL_INSTRUCTIONS, 1000);
+	memcpy(sample, (uint8_t *)ring + 4096, sizeof(sample));
+	assert_int_equal(sample[0] >> 48, 8 + 8);
+	assert_int_equal(sample[1], PERF_SAMPLE_REGS_ABI_NONE);
+	close_sampling(e, ring);
+}
+
+/* C12 with the property: what Linux takes, opens, and counts 0. */
+static void c12_unknown_codes_open_and_read_0(void **state)
+{
+	static const struct {
+		uint64_t code[3];
+		unsigned n, opened, pmc[3];
+	} rows[] = {
+		{{0x16880}, 1, 0, {0}},
+		{{0x46880, 0x16880}, 2, 2, {4, 1}},
+		{{0x200f4, 0x2c04e, 0x16880}, 3, 3, {6, 2, 1}},
+	};
+
+	(void)state;
+	for (unsigned i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		struct quipu_event *e[3] = {NULL};
+		unsigned n = 0;
+		int err = 0;
+
+		/* Opened while the task is away: an event that runs has its code chosen. */
+		quipu_system_stop(bed.system, 0, false);
+		while (n < rows[i].n && !err) {
+			err = open_event(PERF_TYPE_RAW, rows[i].code[n], 100, -1, e[0], &e[n]);
+			n += !err;
+		}
+		assert_int_equal(n, rows[i].opened);
+		assert_int_equal(err, n < rows[i].n ? -EINVAL : 0);
+		quipu_system_run(bed.system, 0, bed.task, 0);
+		feed(QUIPU_SIGNAL_CYCLES, 1000);
+		feed(QUIPU_SIGNAL_L1D_READ_MISSES, 10);
+		for (unsigned k = 0; k < n; k++) {
+			uint64_t want = rows[i].code[k] == 0x200f4   ? 1000
+					: rows[i].code[k] == 0x2c04e ? 10
+								     : 0;
+
+			assert_int_equal(quipu_event_hw(e[k])->idx + 1, rows[i].pmc[k]);
+			assert_int_equal(count(e[k]), want);
+		}
+		while (n)
+			quipu_event_close(e[--n]);
+	}
 }
 
 static void c26_every_nth_load(void **state)
@@ -654,6 +864,11 @@ int main(void)
 		CASE(c23_branch_stacks),
 		CASE(a_difference_of_signals),
 		CASE(c22_registers_in_samples),
+		CASE(c22_the_counter_that_overflowed_shows),
+		cmocka_unit_test_setup_teardown(c18_a_throttled_event_stops, setup_stops, teardown),
+		CASE(c18_without_the_property_it_goes_on),
+		cmocka_unit_test_setup_teardown(c12_unknown_codes_open_and_read_0, setup_zero,
+						teardown),
 		CASE(c26_every_nth_load),
 	};
 
