@@ -63,12 +63,12 @@ def lines(result):
 
 
 def counts(result):
-    """Of perf stat -x,: [(event, count or what stands there, percent)]."""
+    """Of perf stat -x,: [(event, count or what stands there, percent, ns that it counted)]."""
     rows = []
     for line in result.err.splitlines():
         m = re.match(r"^(\d+|<not counted>|<not supported>),,(.*),(\d+),([\d.]+),,$", line)
         if m:
-            rows.append((m[2], int(m[1]) if m[1].isdigit() else m[1], float(m[4])))
+            rows.append((m[2], int(m[1]) if m[1].isdigit() else m[1], float(m[4]), int(m[3])))
     holds(rows, f"no counts\n{result}")
     return rows
 
@@ -163,16 +163,41 @@ perf stat -vv -e dmar1/iommu_requests/ -a sleep 0.01 2>&1 | grep -o 'cpu [0-9]*'
     holds(int(rows[1][0]) > 0, f"requests\n{got}")
 
 
+def within(ns):
+    """Was the host quick enough to stop counting before the next period's traffic of dmar1 (src/platform/vtd/README.md)?"""
+    return 10**9 <= ns < 18 * 10**8
+
+
+def in_time(run):
+    """run() -> (ns that the event counted, what came of it): the latter of the first of five that the host was in time for."""
+    for _ in range(5):
+        ns, result = run()
+        holds(ns >= 10**9, f"counted for {ns} ns\n{result}")
+        if within(ns):
+            return result
+    raise Skip("this host lets perf wait for most of a second")
+
+
+def documented(work, **keywords):
+    """The document's command with -v, with which perf 6.1 also says for how long the event counted."""
+    def run():
+        got = work.quipu("exec", "-m", "vtd", "--", "perf", "stat", "-v", "-e", DOCUMENT, "-a", "sleep", "1", status=0, **keywords)
+        verbose = re.search(rf"^{re.escape(DOCUMENT)}: \d+ (\d+) (\d+)$", got.err, re.MULTILINE)
+        holds(verbose and verbose[1] == verbose[2], f"perf's own line of it\n{got}")
+        return int(verbose[1]), got
+    return in_time(run)
+
+
 @test("S12: the document's command prints its number, and the same number every time")
 def the_number(work):
     need("perf")
-    got = on(work, "vtd", f"for i in 1 2; do perf stat -e {DOCUMENT} -a sleep 1; done")
-    rows = got.err.split("\n")
-    line = f"{368947:>18}      {DOCUMENT}" + 35 * " "
-    equal([r for r in rows if "iommu_requests" in r], 2 * [line], "the count")
-    equal([r for r in rows if "Performance" in r], 2 * [" Performance counter stats for 'system wide':"], "head")
-    times = [float(r.split()[0]) for r in rows if r.endswith(" seconds time elapsed")]
-    holds(len(times) == 2 and all(t >= 1 for t in times), f"times of perf's own\n{got}")
+    for _ in range(2):
+        rows = documented(work).err.split("\n")
+        line = f"{368947:>18}      {DOCUMENT}" + 35 * " "
+        equal([r for r in rows if "iommu_requests" in r and ": " not in r], [line], "the count")
+        equal([r for r in rows if "Performance" in r], [" Performance counter stats for 'system wide':"], "head")
+        times = [float(r.split()[0]) for r in rows if r.endswith(" seconds time elapsed")]
+        holds(len(times) == 1 and times[0] >= 1, f"times of perf's own: {times}")
 
 
 @test("S12 as printed: 368,947, where the locale groups digits")
@@ -182,7 +207,7 @@ def the_number_grouped(work):
         raise Skip("the sources of the locale en_US (package locales) are not installed")
     work.run("localedef", "-c", "-f", "UTF-8", "-i", "en_US", work.path("en_US.UTF-8"))
     env = dict(os.environ, LC_ALL="en_US.UTF-8", LOCPATH=work.folder, TMPDIR=work.folder)
-    got = work.quipu("exec", "-m", "vtd", "--", "perf", "stat", "-e", DOCUMENT, "-a", "sleep", "1", status=0, env=env)
+    got = documented(work, env=env)
     holds(f"\n{'368,947':>18}      {DOCUMENT}" in got.err, f"the line\n{got}")
 
 
@@ -267,23 +292,25 @@ def multiplexing(work):
     got = on(work, "vtd", f"perf stat -x, -e {thirteen} -a sleep 0.5; perf stat -x, -e {fourteen} -a sleep 0.1")
     rows = counts(got)
     equal(len(rows), 27, "rows")
-    for name, value, percent in rows[:13]:
+    for name, value, percent, _ in rows[:13]:
         holds(50 < percent < 100 and value > 0, f"{name} ran {percent}% of the time\n{got}")
-    whole = [value for _, value, _ in rows[:13]]
-    holds(max(whole) - min(whole) < max(whole) / 4, f"estimates far apart: {whole}")
-    for name, _, percent in rows[13:]:
+    # perf enables and disables one after the other, however long the host lets it wait between two: what each estimates in
+    # a second of its own time.
+    rates = [value * percent / ns for _, value, percent, ns in rows[:13]]
+    holds(max(rates) - min(rates) < max(rates) / 4, f"estimates far apart: {rates}\n{got}")
+    for name, _, percent, _ in rows[13:]:
         holds(percent >= 99, f"{name} ran {percent}% of the time\n{got}")
 
 
 @test("P25: dmar/.../ is every unit's, added up on one line")
 def merged(work):
     need("perf")
-    got = on(work, "vtd", "perf stat -x, -e dmar/iommu_requests/,dmar0/iommu_requests/,dmar1/iommu_requests/ -a sleep 1")
+    got = on(work, "vtd", "perf stat -x, -e dmar/iommu_clocks/,dmar0/iommu_clocks/,dmar1/iommu_clocks/ -a sleep 0.2")
     rows = counts(got)
-    equal([row[0] for row in rows], ["dmar/iommu_requests/", "dmar0/iommu_requests/", "dmar1/iommu_requests/"], "rows")
-    equal(rows[2][1], 368947, "dmar1 alone")
-    # dmar0 goes on while perf stops one event after the other, however long the host lets it wait between them.
-    holds(abs(rows[0][1] - rows[1][1] - rows[2][1]) < rows[1][1] / 2, f"the sum\n{got}")
+    equal([row[0] for row in rows], ["dmar/iommu_clocks/", "dmar0/iommu_clocks/", "dmar1/iommu_clocks/"], "rows")
+    # Clocks of 1 GHz: as many as the nanoseconds that each was counted, of the first line those of two units.
+    equal([row[1] for row in rows], [row[3] for row in rows], "clocks, against time")
+    holds(rows[0][1] > 4 * 10**8, f"two units for at least 0.2 s\n{got}")
 
 
 @test("filters of vtd-full share the traffic out among them, under both spellings")
@@ -294,7 +321,7 @@ def partition(work):
              base + ",filter_requester_id_en=1,filter_requester_id=0x1900/",
              base + ",filter_requester_id_en=1,filter_requester_id=0x3b00/", base + ",filter_pasid_en=1,filter_pasid=5/"]
     got = on(work, "vtd-full", f"perf stat -x, -e '{{{','.join(names)}}}' -a sleep 0.2")
-    values = [value for _, value, _ in counts(got)]
+    values = [row[1] for row in counts(got)]
     # One group stops at one moment but for what a request in flight adds.
     holds(abs(values[0] - sum(values[1:4])) <= 64 and values[3] == values[4] > 0, f"{values}\n{got}")
 
@@ -343,7 +370,9 @@ perf stat -x, -e dmar1/iommu_requests/ -a true 2>&1 | grep -c 'Cannot find PMU `
 perf stat -x, -e {DOCUMENT} -a sleep 1
 """)
     equal(lines(got), ["dmar0", "software", "1", "1", "1", "dmar0", "dmar1", "software"], "what the shell saw")
-    equal([row[1] for row in counts(got)], ["<not counted>", 368947], "the event that was open, and one after it")
+    gone, after = counts(got)
+    equal(gone[1], "<not counted>", "the event that was open")
+    holds(after[1] == 368947 or after[1] > 368947 and not within(after[3]), f"one after it\n{got}")
     with open(work.path("said"), encoding="utf-8") as said:
         equal(said.read().splitlines(), ["quipu: machine unplug dmar1: dmar1 is taken out already",
                                          "quipu: machine unplug cpu0: cpu0 is no device that can be taken out"], "refusals")

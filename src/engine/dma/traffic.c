@@ -517,16 +517,19 @@ static void administrative(struct dma_traffic *t, struct device *d)
 
 /* ---- time ---- */
 
-/* Item i of a period: the first tenth and the last are quiet; the administrative completion comes
- * last. */
+/*
+ * Item i: the items of the first period lie between its first tenth and its last, those of a later
+ * one in the tenth before its last. Whoever counts for a period and somewhat longer, because his
+ * host was busy, has eight tenths of one until the next item comes.
+ */
 static uint64_t burst_at(const struct device *d, uint64_t i)
 {
 	const struct dma_config *c = &d->config;
 	uint64_t period = i / (c->burst + 1), k = i % (c->burst + 1),
-		 tenth = c->burst_period_ns / 10;
-	unsigned __int128 at = (unsigned __int128)period * c->burst_period_ns + tenth;
+		 tenth = c->burst_period_ns / 10, from = period ? 8 * tenth : tenth;
+	unsigned __int128 at = (unsigned __int128)period * c->burst_period_ns + from;
 
-	at += (unsigned __int128)(c->burst_period_ns - 2 * tenth) * k / (c->burst + 1);
+	at += (unsigned __int128)(c->burst_period_ns - tenth - from) * k / (c->burst + 1);
 	at += d->since;
 	return at >= NEVER ? NEVER : (uint64_t)at;
 }

@@ -32,9 +32,9 @@ struct dma_config {
 	uint64_t page;		    /* page size of their mapping */
 	uint64_t rate;		    /* work items a second: frames, commands, accesses; 0: none */
 	/*
-	 * A burst: so many items in the middle four fifths of each period, which begins when the
-	 * unit's first counter is enabled; then one administrative completion. Whoever counts for
-	 * about N periods gets N bursts exactly.
+	 * A burst: so many items in each period, then one administrative completion; the first
+	 * period begins when the unit's first counter is enabled. Whoever counts for N periods, and
+	 * for up to eight tenths of one longer, gets N bursts exactly.
 	 */
 	uint64_t burst, burst_period_ns;
 	unsigned couple;   /* bit i: enum dma_couple i; then rate and burst are 0 */
