@@ -3,8 +3,7 @@
  * The driver of the POWER9 core PMU on bare metal: Linux 6.12 arch/powerpc/perf/core-book3s.c,
  * power9-pmu.c; power-cpu sheet section 5.
  *
- * Not there: filters of branch stacks, event-based branches, data sources and weights, the start
- * quirk of 5.5.
+ * Not there: filters of branch stacks, event-based branches, data sources and weights.
  * An event that the model cannot count is refused (property quipu,unknown-events = "zero": opens
  * and reads 0, as Linux would).
  */
@@ -47,6 +46,7 @@ struct power_driver {
 	uint32_t pvr;
 	bool zero;			      /* unknown events open */
 	bool partition;			      /* under a hypervisor */
+	bool start_quirk;		      /* Linux's start: see power_start */
 	uint64_t chain[CHAIN_MOST];	      /* of the sample being made */
 	struct quipu_pmu_event *list, *names; /* files of sysfs; names of the processor's manual */
 };
@@ -303,7 +303,11 @@ static void power_read(struct quipu_event *e)
 		update(driver_of(e), core_pmu_cpu(e), e);
 }
 
-/* As in Linux, a counting event is started and stopped by add and del alone. */
+/*
+ * As in Linux, a counting event is started and stopped by add and del alone. Linux's start leaves
+ * prev_count where the stop found it: where the period was set to another value in between (the
+ * core zeroes what is left of it), the rest of the old one is counted on top at the next interrupt.
+ */
 static void power_start(struct quipu_event *e, int flags)
 {
 	struct power_driver *d = driver_of(e);
@@ -313,6 +317,11 @@ static void power_start(struct quipu_event *e, int flags)
 	if (hw->idx < 0 || !quipu_event_attr(e)->sample_period || !(hw->state & QUIPU_HES_STOPPED))
 		return;
 	hw->state = 0;
+	if (d->start_quirk && hw->reload.period_left < (int64_t)PMC_NEGATIVE) {
+		mtspr(d, core_pmu_cpu(e), pmc_spr(hw->idx),
+		      PMC_NEGATIVE - (uint64_t)hw->reload.period_left);
+		return;
+	}
 	core_pmu_set_period(&d->base, hw);
 	mtspr(d, core_pmu_cpu(e), pmc_spr(hw->idx), hw->prev_count);
 }
@@ -790,6 +799,7 @@ int power_driver_new(const struct quipu_platform_env *env, struct power_pmu *har
 {
 	struct power_driver *d = calloc(1, sizeof(*d));
 	int node = quipu_machine_find(env->machine, "quipu,power9-pmu"), err = -ENOMEM;
+	const uint32_t *cells;
 
 	if (!d)
 		return err;
@@ -803,6 +813,8 @@ int power_driver_new(const struct quipu_platform_env *env, struct power_pmu *har
 						"cpu-version", 0x004e1202);
 	d->zero = node >= 0 &&
 		  quipu_machine_has_string(env->machine, node, "quipu,unknown-events", "zero");
+	d->start_quirk = node >= 0 &&
+			 quipu_machine_cells(env->machine, node, "quipu,start-quirk", &cells) >= 0;
 	d->base.stops =
 		node >= 0 && quipu_machine_has_string(env->machine, node, "quipu,throttle", "stop");
 	if (d->base.stops)

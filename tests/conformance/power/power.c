@@ -52,12 +52,23 @@ static void *load(const char *name, size_t *size)
 	return p;
 }
 
-/* With @property of the PMU's node set to @value. */
-static void begin(const char *property, const char *value)
+static uint64_t mmcr2; /* last written on CPU 0 */
+
+static void on_trace(void *arg, const char *line)
 {
-	const struct quipu_system_config config = {.paranoid = -1};
+	static const char write[] = "cpu 0: mtspr 785 <- ";
+
+	(void)arg;
+	if (!strncmp(line, write, strlen(write)))
+		mmcr2 = strtoull(line + strlen(write), NULL, 16);
+}
+
+/* Machine @name, with @property of the PMU's node set to @value (NULL: there, and empty). */
+static void begin_on(const char *name, const char *property, const char *value)
+{
+	const struct quipu_system_config config = {.paranoid = -1, .trace = on_trace};
 	size_t size;
-	void *fdt = load("power9", &size);
+	void *fdt = load(name, &size);
 
 	memset(&bed, 0, sizeof(bed));
 	if (property) {
@@ -67,11 +78,13 @@ static void begin(const char *property, const char *value)
 		assert_non_null(fdt);
 		assert_int_equal(fdt_open_into(fdt, fdt, (int)size + 4096), 0);
 		node = fdt_node_offset_by_compatible(fdt, -1, "quipu,power9-pmu");
-		assert_int_equal(fdt_setprop_string(fdt, node, property, value), 0);
+		assert_int_equal(fdt_setprop(fdt, node, property, value,
+					     value ? (int)strlen(value) + 1 : 0),
+				 0);
 		assert_int_equal(fdt_pack(fdt), 0);
 		size = fdt_totalsize(fdt);
 	}
-	bed.machine = quipu_machine_parse(fdt, size, "power9", &bed.notes);
+	bed.machine = quipu_machine_parse(fdt, size, name, &bed.notes);
 	free(fdt);
 	assert_non_null(bed.machine);
 	bed.manual = quipu_manual_signals_new(bed.machine->ncpus);
@@ -87,21 +100,35 @@ static void begin(const char *property, const char *value)
 static int setup(void **state)
 {
 	(void)state;
-	begin(NULL, NULL);
+	begin_on("power9", NULL, NULL);
+	return 0;
+}
+
+static int setup_lpar(void **state)
+{
+	(void)state;
+	begin_on("lpar", NULL, NULL);
+	return 0;
+}
+
+static int setup_quirk(void **state)
+{
+	(void)state;
+	begin_on("power9", "quipu,start-quirk", NULL);
 	return 0;
 }
 
 static int setup_stops(void **state)
 {
 	(void)state;
-	begin("quipu,throttle", "stop");
+	begin_on("power9", "quipu,throttle", "stop");
 	return 0;
 }
 
 static int setup_zero(void **state)
 {
 	(void)state;
-	begin("quipu,unknown-events", "zero");
+	begin_on("power9", "quipu,unknown-events", "zero");
 	return 0;
 }
 
@@ -178,6 +205,8 @@ static void c1_sysfs(void **state)
 	assert_string_equal(
 		quipu_tree_text(t, "/sys/bus/event_source/devices/cpu/events/instructions"),
 		"event=0x02\n");
+	assert_string_equal(quipu_tree_text(t, "/sys/bus/event_source/devices/cpu/caps/pmu_name"),
+			    "POWER9");
 	assert_null(quipu_tree_text(t, "/sys/bus/event_source/devices/cpu/cpumask"));
 	quipu_tree_free(t);
 }
@@ -337,22 +366,67 @@ static unsigned open_group(const uint64_t *code, unsigned n, pid_t pid, int cpu,
 static void c8_six_of_a_task_four_of_a_cpu(void **state)
 {
 	static const uint64_t code[] = {0x1e, 2, 0x4d05e, 0x100fc, 0x2c04e, 0x300f0};
+	static const int pmc[] = {6, 5, 4, 1, 2, 3};
+	struct quipu_event *e[6] = {NULL};
 	int err;
 
 	(void)state;
-	assert_int_equal(open_group(code, 6, 100, -1, &err), 6);
 	assert_int_equal(open_group(code, 6, -1, 0, &err), 4);
 	assert_int_equal(err, -EINVAL);
+	for (unsigned i = 0; i < 6; i++)
+		assert_int_equal(open_event(PERF_TYPE_RAW, code[i], 100, -1, e[0], &e[i]), 0);
+	for (unsigned i = 0; i < 6; i++)
+		assert_int_equal(quipu_event_hw(e[i])->idx + 1, pmc[i]);
+	for (unsigned i = 6; i-- > 0;)
+		quipu_event_close(e[i]);
 }
 
 static void c9_cycles_five_times(void **state)
 {
 	static const uint64_t code[] = {0x1e, 0x1e, 0x1e, 0x1e, 0x1e, 0x1e};
+	struct quipu_event *e[5] = {NULL};
+	unsigned used = 0, six = 0;
 	int err;
 
 	(void)state;
 	assert_int_equal(open_group(code, 6, 100, -1, &err), 5);
 	assert_int_equal(err, -EINVAL);
+	for (unsigned i = 0; i < 5; i++)
+		assert_int_equal(open_event(PERF_TYPE_RAW, 0x1e, 100, -1, e[0], &e[i]), 0);
+	for (unsigned i = 0; i < 5; i++) {
+		used |= 1u << (quipu_event_hw(e[i])->idx + 1);
+		six += quipu_event_hw(e[i])->idx + 1 == 6;
+	}
+	assert_int_equal(used, 1u << 6 | 0xfu << 1);
+	assert_int_equal(six, 1);
+	feed(QUIPU_SIGNAL_CYCLES, 1234);
+	for (unsigned i = 5; i-- > 0;) {
+		assert_int_equal(count(e[i]), 1234);
+		quipu_event_close(e[i]);
+	}
+}
+
+/* Opened apart, both of the pair run, but never together. */
+static void take_turns(const uint64_t pair[2])
+{
+	struct quipu_attr attr = {.type = PERF_TYPE_RAW,
+				  .read_format = PERF_FORMAT_TOTAL_TIME_ENABLED |
+						 PERF_FORMAT_TOTAL_TIME_RUNNING};
+	struct quipu_event *e[2] = {NULL};
+	uint64_t v[2][3];
+
+	for (unsigned i = 0; i < 2; i++) {
+		attr.config = pair[i];
+		assert_int_equal(open_attr(&attr, 100, -1, NULL, &e[i]), 0);
+	}
+	feed(QUIPU_SIGNAL_CYCLES, 600000000); /* 200 ms */
+	for (unsigned i = 0; i < 2; i++) {
+		assert_int_equal(quipu_event_read(e[i], v[i], sizeof(v[i])), sizeof(v[i]));
+		assert_true(v[i][2] > 0 && v[i][2] < v[i][1]);
+	}
+	assert_true(v[0][2] + v[1][2] <= v[0][1]);
+	quipu_event_close(e[0]);
+	quipu_event_close(e[1]);
 }
 
 static void c10_pairs_that_want_one_counter(void **state)
@@ -366,6 +440,7 @@ static void c10_pairs_that_want_one_counter(void **state)
 	for (unsigned i = 0; i < 3; i++) {
 		assert_int_equal(open_group(pairs[i], 2, 100, -1, &err), 1);
 		assert_int_equal(err, -EINVAL);
+		take_turns(pairs[i]);
 	}
 }
 
@@ -403,6 +478,14 @@ static void c12_second_pass_is_lax(void **state)
 	assert_int_not_equal(power_fit(alone, task, 1), 0);
 }
 
+static uint64_t pmis(void)
+{
+	uint64_t n;
+
+	assert_true(quipu_system_pmis(bed.system, 0, &n));
+	return n;
+}
+
 /* ---- C13 to C15, C22: counting and sampling ---- */
 
 static void c13_counts_through_interrupts(void **state)
@@ -414,6 +497,7 @@ static void c13_counts_through_interrupts(void **state)
 	assert_int_equal(open_event(PERF_TYPE_RAW, 2, 100, -1, NULL, &e), 0);
 	feed(QUIPU_SIGNAL_INSTRUCTIONS, n);
 	assert_int_equal(count(e), n);
+	assert_int_equal(pmis(), 3);
 	quipu_event_close(e);
 }
 
@@ -437,14 +521,6 @@ static uint64_t records_of(void *ring, size_t pages, uint32_t type)
 static uint64_t samples_of(void *ring, size_t pages)
 {
 	return records_of(ring, pages, PERF_RECORD_SAMPLE);
-}
-
-static uint64_t pmis(void)
-{
-	uint64_t n;
-
-	assert_true(quipu_system_pmis(bed.system, 0, &n));
-	return n;
 }
 
 static void c14_every_period_a_sample(void **state)
@@ -530,6 +606,25 @@ static void c19_a_new_period_adds_nothing(void **state)
 	quipu_event_close(e);
 }
 
+/* The property: what was left of the old period is counted on top, as Linux does. */
+static void c19_as_linux_adds_the_rest(void **state)
+{
+	struct quipu_attr attr = {.type = PERF_TYPE_RAW,
+				  .config = 2,
+				  .sample_period = 1000,
+				  .sample_type = PERF_SAMPLE_IP};
+	uint64_t period = 300;
+	struct quipu_event *e;
+
+	(void)state;
+	assert_int_equal(open_attr(&attr, 100, -1, NULL, &e), 0);
+	feed(QUIPU_SIGNAL_INSTRUCTIONS, 400);
+	assert_int_equal(quipu_event_ioctl(e, PERF_EVENT_IOC_PERIOD, (uintptr_t)&period), 0);
+	feed(QUIPU_SIGNAL_INSTRUCTIONS, 1200);
+	assert_int_equal(count(e), 1600 + 600);
+	quipu_event_close(e);
+}
+
 static void c21_the_row_of_interrupts(void **state)
 {
 	char *text = quipu_tree_interrupts(bed.system), *row;
@@ -608,7 +703,44 @@ static void a_difference_of_signals(void **state)
 	free(ring);
 }
 
-static void c16_kernel_only_counts_nothing(void **state)
+/* Modifiers none, :u, :k, :h: freeze bits of the first counter, and what of a program is counted.
+ */
+static void modifiers(const uint64_t want[4])
+{
+	static const uint64_t flags[4] = {0, QUIPU_ATTR_EXCLUDE_KERNEL | QUIPU_ATTR_EXCLUDE_HV,
+					  QUIPU_ATTR_EXCLUDE_USER | QUIPU_ATTR_EXCLUDE_HV,
+					  QUIPU_ATTR_EXCLUDE_USER | QUIPU_ATTR_EXCLUDE_KERNEL};
+
+	for (unsigned i = 0; i < 4; i++)
+		for (unsigned n = 1; n <= 6; n += 4) { /* PMC1, PMC5 */
+			struct quipu_attr attr = {.type = PERF_TYPE_RAW,
+						  .config = n == 1 ? 2 : 0x500fa,
+						  .flags = flags[i]};
+			struct quipu_event *e;
+
+			mmcr2 = ~UINT64_C(0);
+			assert_int_equal(open_attr(&attr, 100, -1, NULL, &e), 0);
+			assert_int_equal(mmcr2, want[i] >> 9 * (n - 1));
+			feed(QUIPU_SIGNAL_INSTRUCTIONS, 1000);
+			assert_int_equal(count(e), i < 2 ? 1000 : 0);
+			quipu_event_close(e);
+		}
+}
+
+static void c16_modifiers(void **state)
+{
+	(void)state;
+	modifiers((const uint64_t[]){0, POWER_FCH, POWER_FCP, POWER_FCP | POWER_FCH});
+}
+
+static void c16_modifiers_of_a_partition(void **state)
+{
+	(void)state;
+	modifiers((const uint64_t[]){0, POWER_FCS | POWER_FCH, POWER_FCP | POWER_FCH,
+				     POWER_FCP | POWER_FCS});
+}
+
+static void c17_each_of_a_group_counts_its_own_states(void **state)
 {
 	struct quipu_attr attr = {
 		.type = PERF_TYPE_RAW, .config = 2, .flags = QUIPU_ATTR_EXCLUDE_USER};
@@ -617,8 +749,7 @@ static void c16_kernel_only_counts_nothing(void **state)
 	(void)state;
 	assert_int_equal(open_attr(&attr, 100, -1, NULL, &k), 0);
 	attr.flags = QUIPU_ATTR_EXCLUDE_KERNEL | QUIPU_ATTR_EXCLUDE_HV;
-	assert_int_equal(open_attr(&attr, 100, -1, k, &u),
-			 0); /* C17: one group, each its own states */
+	assert_int_equal(open_attr(&attr, 100, -1, k, &u), 0);
 	feed(QUIPU_SIGNAL_INSTRUCTIONS, 1000);
 	assert_int_equal(count(k), 0);
 	assert_int_equal(count(u), 1000);
@@ -858,8 +989,11 @@ int main(void)
 		CASE(c13_counts_through_interrupts),
 		CASE(c14_every_period_a_sample),
 		CASE(c15_two_on_one_instruction),
-		CASE(c16_kernel_only_counts_nothing),
+		CASE(c16_modifiers),
+		cmocka_unit_test_setup_teardown(c16_modifiers_of_a_partition, setup_lpar, teardown),
+		CASE(c17_each_of_a_group_counts_its_own_states),
 		CASE(c19_a_new_period_adds_nothing),
+		cmocka_unit_test_setup_teardown(c19_as_linux_adds_the_rest, setup_quirk, teardown),
 		CASE(c21_the_row_of_interrupts),
 		CASE(c23_branch_stacks),
 		CASE(a_difference_of_signals),
