@@ -134,6 +134,11 @@ struct quipu_pmu {
 	void (*cpu_online)(struct quipu_pmu *, unsigned cpu);
 	void (*cpu_offline)(struct quipu_pmu *, unsigned cpu);
 	/*
+	 * A client wrote a number into @path, one of @files below /proc/sys. 0, and @files says so
+	 * from then on; or -errno. NULL: what is written there is put back.
+	 */
+	int (*file_written)(struct quipu_pmu *, const char *path, long value);
+	/*
 	 * The deadline slot of the hardware floor that the event's counter uses, or -1. It lets the
 	 * engine process serve the event's overflow by itself (doc/architecture.md, "Where an
 	 * overflow is handled").

@@ -236,6 +236,7 @@ int gate_update_tree(struct gate *);
 /* tree_watch.c: what clients write into the machine's files. */
 int tree_watch_begin(struct gate *);
 void tree_watch_serve(struct gate *);
+void tree_watch_renew(struct gate *); /* PMUs came or went */
 void tree_watch_end(struct gate *);
 
 #endif

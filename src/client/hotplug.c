@@ -35,5 +35,9 @@ int gate_hotplug(struct gate *g, const char *name, bool present)
 	if (rc == -EALREADY)
 		quipu_core_reason(g->core, "%.64s is %s", name,
 				  present ? "there" : "taken out already");
-	return rc ? rc : gate_update_tree(g);
+	if (rc)
+		return rc;
+	rc = gate_update_tree(g);
+	tree_watch_renew(g);
+	return rc;
 }

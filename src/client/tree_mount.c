@@ -5,6 +5,7 @@
  * and the perf sysctls, in a mount namespace of our own; all clients see them, static ones and the
  * C library's own reads too. /sys stays sysfs, so perf's check of it passes.
  */
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <ftw.h>
@@ -266,15 +267,64 @@ int tree_update(const struct quipu_tree *old, const struct quipu_tree *now, cons
 	return first;
 }
 
+/* ---- a directory of the host's procfs with more in it ---- */
+
+#define SYSCTLS "/proc/sys/kernel"
+#define HOSTS	".host"
+
+/* Of the host's, all that the machine has none of its own of. */
+static int link_others(const char *directory)
+{
+	char path[PATH], target[PATH];
+	DIR *d = opendir(SYSCTLS);
+	int rc = d ? 0 : -errno;
+
+	for (struct dirent *e; !rc && (e = readdir(d)) != NULL;) {
+		if (e->d_name[0] == '.')
+			continue;
+		snprintf(path, sizeof(path), "%s/%s", directory, e->d_name);
+		snprintf(target, sizeof(target), "%s/%s", HOSTS, e->d_name);
+		if (symlink(target, path) && errno != EEXIST)
+			rc = -errno;
+	}
+	if (d)
+		closedir(d);
+	return rc;
+}
+
+/*
+ * A sysctl that this host's kernel lacks: nothing can be bound where nothing is, so the machine's
+ * directory takes the place of the host's, which is inside of it, a link for each of its files.
+ * Where that cannot be (a container may have locked its /proc) the sysctl is not shown. True: the
+ * machine's are all shown.
+ */
+static bool cover_sysctls(const struct quipu_tree *t, const char *root)
+{
+	char directory[PATH], hosts[PATH + 8];
+	bool missing = false;
+
+	for (size_t i = 0; i < t->n && !missing; i++)
+		missing = !strncmp(t->files[i].path, SYSCTLS "/", sizeof(SYSCTLS)) &&
+			  access(t->files[i].path, F_OK);
+	if (!missing ||
+	    snprintf(directory, sizeof(directory), "%s" SYSCTLS, root) >= (int)sizeof(directory))
+		return false;
+	snprintf(hosts, sizeof(hosts), "%s/" HOSTS, directory);
+	return !mkdir(hosts, 0555) && !mount(SYSCTLS, hosts, NULL, MS_BIND | MS_REC, NULL) &&
+	       !link_others(directory) && !mount(directory, SYSCTLS, NULL, MS_BIND | MS_REC, NULL);
+}
+
 static int bind_all(const struct quipu_tree *t, const char *root, char *why, size_t why_len)
 {
+	bool covered = cover_sysctls(t, root);
 	int rc = 0;
 
 	for (size_t i = 0; i < sizeof(bound) / sizeof(bound[0]) && !rc; i++)
 		if (strncmp(bound[i], "/sys/class/", 11) || !access(bound[i], F_OK))
 			rc = bind_one(root, bound[i], why, why_len);
 	for (size_t i = 0; i < t->n && !rc; i++)
-		if (!strncmp(t->files[i].path, "/proc/", 6) && !access(t->files[i].path, F_OK))
+		if (!strncmp(t->files[i].path, "/proc/", 6) && !access(t->files[i].path, F_OK) &&
+		    !(covered && !strncmp(t->files[i].path, SYSCTLS "/", sizeof(SYSCTLS))))
 			rc = bind_one(root, t->files[i].path, why, why_len);
 	return rc;
 }

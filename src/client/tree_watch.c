@@ -18,7 +18,7 @@
 
 #include "client/gate_impl.h"
 
-enum kind { SYSCTL, INTERVAL, ONLINE };
+enum kind { SYSCTL, PMU_FILE, INTERVAL, ONLINE };
 
 struct watch {
 	int wd;
@@ -81,10 +81,15 @@ static void watch_all(struct gate *g)
 		watch(g, &(struct watch){.kind = SYSCTL, .name = sysctls[i].name},
 		      "/proc/sys/kernel/%s", sysctls[i].file, 0);
 	pmus = quipu_core_pmus(g->core, &n);
-	for (size_t i = 0; i < n; i++)
+	for (size_t i = 0; i < n; i++) {
 		watch(g, &(struct watch){.kind = INTERVAL, .pmu = pmus[i]},
 		      "/sys/bus/event_source/devices/%s/perf_event_mux_interval_ms", pmus[i]->name,
 		      0);
+		for (const struct quipu_pmu_file *f = pmus[i]->files; f && f->path; f++)
+			if (!strncmp(f->path, "/proc/sys/", 10))
+				watch(g, &(struct watch){.kind = PMU_FILE, .pmu = pmus[i]}, "%s",
+				      f->path, 0);
+	}
 	for (unsigned cpu = 0; cpu < g->ncpus; cpu++)
 		watch(g, &(struct watch){.kind = ONLINE, .cpu = cpu},
 		      "/sys/devices/system/cpu/%s%u/online", "cpu", cpu);
@@ -109,14 +114,33 @@ int tree_watch_begin(struct gate *g)
 	return 0;
 }
 
-void tree_watch_end(struct gate *g)
+static void forget_all(struct tree_watch *t)
+{
+	for (size_t i = 0; i < t->n; i++)
+		free(t->watches[i].path);
+	t->n = 0;
+}
+
+/* What was written to a PMU that is gone meanwhile is nobody's: its watch has another number. */
+void tree_watch_renew(struct gate *g)
 {
 	struct tree_watch *t = g->tree_watch;
 
 	if (!t)
 		return;
 	for (size_t i = 0; i < t->n; i++)
-		free(t->watches[i].path);
+		inotify_rm_watch(g->tree_files.fd, t->watches[i].wd);
+	forget_all(t);
+	watch_all(g);
+}
+
+void tree_watch_end(struct gate *g)
+{
+	struct tree_watch *t = g->tree_watch;
+
+	if (!t)
+		return;
+	forget_all(t);
 	free(t->watches);
 	free(t);
 	g->tree_watch = NULL;
@@ -146,6 +170,9 @@ static int set(struct gate *g, const struct watch *w, long value, const char **w
 {
 	switch (w->kind) {
 	case SYSCTL: return quipu_core_set_sysctl(g->core, w->name, value);
+	case PMU_FILE:
+		return w->pmu->file_written ? w->pmu->file_written(w->pmu, w->path, value)
+					    : -EACCES;
 	case INTERVAL:
 		return value < 1 || value > 1000000
 			       ? -EINVAL

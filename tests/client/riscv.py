@@ -5,6 +5,7 @@
 Cases P11, P14, P23, L1, L5 and L7 of the room's sheet through a client that knows nothing of quipu.
 """
 import os
+import re
 import shutil
 
 from harness import Skip, equal, guest, holds, main, need, need_namespace, test
@@ -63,7 +64,6 @@ def legacy_silent(work):
 @test("the sysfs of each driver: no format on riscv-legacy, format and events with the SBI driver")
 def sysfs(work):
     need_namespace(work)
-    # perf_user_access, a file that hosts of other architectures lack, cannot be bound there: tests/conformance/riscv.
     cpu = "/sys/bus/event_source/devices/cpu"
     script = f"ls {cpu}; cat {cpu}/type {cpu}/format/event 2>/dev/null; true"
     words = on(work, "riscv-legacy", "sh", "-c", script, status=0).out.split()
@@ -71,6 +71,32 @@ def sysfs(work):
     words = on(work, "riscv", "sh", "-c", script, status=0).out.split()
     equal(words, ["events", "format", "perf_event_mux_interval_ms", "subsystem", "type", "uevent", "4", "config:0-47"],
           "riscv")
+
+
+@test("P20: perf_user_access is there, takes 0 to 2 and no more; with 2 cycles and instructions are on counters 0 and 2")
+def user_access(work):
+    need("perf")
+    need_namespace(work)
+    file = "/proc/sys/kernel/perf_user_access"
+    if on(work, "riscv", "test", "-e", file).status:
+        raise Skip("this host does not let its /proc/sys/kernel be covered")
+    stat = f"perf stat -x, -o counts -e cycles,instructions {guest('true')}"
+    script = f"""
+becomes() {{ for i in $(seq 400); do [ "$(cat {file})" = $1 ] && return; sleep 0.05; done; cat {file}; exit 1; }}
+cat {file}; cat /proc/sys/kernel/hostname > name; cat /proc/sys/kernel/perf_event_paranoid; {stat}
+echo 3 > {file}; becomes 1
+echo 2 > {file}; becomes 2; cat /sys/bus/event_source/devices/cpu/type; {stat}
+"""
+    result = work.quipu("exec", "-m", "riscv", "--trace=calls", "--", "sh", "-ec", script, status=0)
+    equal(result.out.split(), ["1", "-1", "4"], "what the shell saw")
+    with open(work.path("name"), encoding="utf-8") as name, open("/proc/sys/kernel/hostname", encoding="utf-8") as host:
+        equal(name.read(), host.read(), "a file of the host's own beside it")
+    with open(work.path("calls"), encoding="utf-8") as calls:
+        fixed = re.findall(r"config_matching\(base=0, mask=(\w+), flags=\w+, event=(\w+), data=0\) = 0(?:, (\w+))?", calls.read())
+    holds([row for row in fixed if row[0] not in ("1", "4")], f"no event before on any counter: {fixed}")
+    equal([row for row in fixed if row[0] in ("1", "4")], [("1", "1", ""), ("4", "2", "2")], "counters asked for with 2")
+    result = on(work, "riscv-legacy", "cat", file)
+    holds(result.status, f"the legacy driver has no such file\n{result}")
 
 
 @test("riscv-u74 and riscv-qemu-virt: raw codes and table events count, all others are not supported")

@@ -357,7 +357,7 @@ def class_entries(work):
 def unplug(work):
     need("perf")
     quipu = os.environ["QUIPU"]
-    got = on(work, "vtd", f"""
+    got = on(work, "vtd", BECOMES + f"""
 perf stat -x, -o open -e dmar1/iommu_requests/ -a sh -c 'echo > ready
 	n=0; until [ -e out ] || [ $n -gt 600 ]; do n=$((n+1)); sleep 0.05; done' &
 n=0; until [ -s ready ] || [ $n -gt 600 ]; do n=$((n+1)); sleep 0.05; done
@@ -367,6 +367,8 @@ perf stat -x, -e dmar1/iommu_requests/ -a true 2>&1 | grep -c 'Cannot find PMU `
 {quipu} machine unplug dmar1 2>> said; echo $?
 {quipu} machine unplug cpu0 2>> said; echo $?
 {quipu} machine plug dmar1 && ls {DEVICES}
+was=$(cat {DEVICES}/dmar1/perf_event_mux_interval_ms)
+echo 0 > {DEVICES}/dmar1/perf_event_mux_interval_ms; becomes {DEVICES}/dmar1/perf_event_mux_interval_ms $was
 perf stat -x, -e {DOCUMENT} -a sleep 1
 """)
     equal(lines(got), ["dmar0", "software", "1", "1", "1", "dmar0", "dmar1", "software"], "what the shell saw")

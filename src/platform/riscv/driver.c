@@ -738,15 +738,36 @@ static void sbi_cpu_offline(struct quipu_pmu *pmu, unsigned cpu)
 	cpu_die(pmu->driver, cpu);
 }
 
+/* Linux 6.1 has no such switch; the legacy driver has none at all. */
+#define USER_ACCESS(value)                                                                         \
+	{                                                                                          \
+		{"/proc/sys/kernel/perf_user_access", value},                                      \
+		{                                                                                  \
+			NULL, NULL                                                                 \
+		}                                                                                  \
+	}
+static const struct quipu_pmu_file files_612[3][2] = {USER_ACCESS("0"), USER_ACCESS("1"),
+						      USER_ACCESS("2")};
+
 int sbi_driver_user_access(struct sbi_driver *d, unsigned value)
 {
 	if (value > 2)
 		return -EINVAL;
 	d->user_access = value;
+	if (d->pmu.files)
+		d->pmu.files = files_612[value];
 	for (unsigned cpu = 0; cpu < d->env.machine->ncpus; cpu++)
 		if (d->cpus[cpu].online)
 			csr_set(d, cpu, QUIPU_CSR_SCOUNTEREN, scounteren(d));
 	return 0;
+}
+
+/* The sysctl is the only such file. */
+static int sbi_file_written(struct quipu_pmu *pmu, const char *path, long value)
+{
+	(void)path;
+	return value < 0 || value > 2 ? -EINVAL
+				      : sbi_driver_user_access(pmu->driver, (unsigned)value);
 }
 
 static int probe_counters(struct sbi_driver *d)
@@ -814,17 +835,6 @@ static const struct quipu_pmu_format formats_601[] = {
 	{NULL, NULL},
 };
 
-/* Linux 6.1 has no such switch; the legacy driver has none at all. */
-#define USER_ACCESS(value)                                                                         \
-	{                                                                                          \
-		{"/proc/sys/kernel/perf_user_access", value},                                      \
-		{                                                                                  \
-			NULL, NULL                                                                 \
-		}                                                                                  \
-	}
-static const struct quipu_pmu_file files_612[3][2] = {USER_ACCESS("0"), USER_ACCESS("1"),
-						      USER_ACCESS("2")};
-
 static void describe_pmu(struct sbi_driver *d)
 {
 	d->pmu = (struct quipu_pmu){
@@ -846,6 +856,7 @@ static void describe_pmu(struct sbi_driver *d)
 		.read = sbi_read,
 		.cpu_online = sbi_cpu_online,
 		.cpu_offline = sbi_cpu_offline,
+		.file_written = sbi_file_written,
 		.slot = sbi_slot,
 		.signal = sbi_signal,
 	};
