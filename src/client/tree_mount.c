@@ -275,7 +275,7 @@ int tree_update(const struct quipu_tree *old, const struct quipu_tree *now, cons
 /* Of the host's, all that the machine has none of its own of. */
 static int link_others(const char *directory)
 {
-	char path[PATH], target[PATH];
+	char path[PATH + 256], target[PATH];
 	DIR *d = opendir(SYSCTLS);
 	int rc = d ? 0 : -errno;
 
