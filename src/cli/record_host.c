@@ -21,13 +21,15 @@
 #include "cli/host.h"
 #include "cli/progress.h"
 #include "cli/record.h"
+#include "cli/record_rings.h"
 #include "cli/record_tasks.h"
 #include "profile/kallsyms.h"
 
-#define RING_BYTES	(512u * 1024) /* what a user may lock for each CPU */
-#define RING_BYTES_ROOT (4u * 1024 * 1024)
-#define TICK_MS		100
-#define USER_REGISTERS	0xff0fffu /* x86: all but the segments ds, es, fs, gs, which are no use */
+#define TICK_MS	       100
+#define USUAL_FREQ     4000u /* where nothing says how many samples will come */
+#define RECORD_BYTES   64u   /* a sample, and what comes with it in the middle */
+#define CHAIN_BYTES    256u
+#define USER_REGISTERS 0xff0fffu /* x86: all but the segments ds, es, fs, gs, which are no use */
 
 struct host_recording {
 	const struct record_options *options;
@@ -41,11 +43,9 @@ struct host_recording {
 	struct quipu_event_list list;
 	int *fds; /* [(event * ncpus + cpu) * targets + task]; -1 */
 	size_t targets;
-	struct host_ring *rings; /* by position in cpus */
-	int *owners;		 /* descriptor whose ring it is */
+	struct record_rings rings; /* by position in cpus */
 	struct perfdata_writer *file;
 	struct progress progress;
-	int error;  /* of a write */
 	bool clock; /* cpu-clock stands in for cycles */
 	bool lowered;
 	uint64_t limit; /* samples a second that the kernel allows; 0: unknown */
@@ -209,12 +209,29 @@ static int open_one(struct host_recording *r, size_t i, size_t cpu, size_t task)
 	return rc ? cli_error("out of memory") : 0;
 }
 
+/* Bytes a second that a busy CPU's ring may have to take. */
+static uint64_t expected(const struct host_recording *r)
+{
+	const struct record_options *o = r->options;
+	uint64_t bytes = RECORD_BYTES + (o->chain == CHAIN_FP ? CHAIN_BYTES : 0) +
+			 (o->chain == CHAIN_DWARF ? CHAIN_BYTES + o->stack_bytes : 0);
+	uint64_t sum = 0;
+
+	for (size_t i = 0; i < r->list.n; i++) {
+		const struct quipu_attr *a = &r->list.items[i].attr;
+		uint64_t rate = a->flags & QUIPU_ATTR_FREQ ? a->sample_freq : USUAL_FREQ;
+
+		/* More than the kernel allows does not come. */
+		sum += bytes * (r->limit && rate > r->limit ? r->limit : rate);
+	}
+	return sum;
+}
+
 /* All that is sampled on a CPU goes into one ring. */
 static int open_ring(struct host_recording *r, size_t cpu)
 {
 	size_t bytes = r->options->pages ? r->options->pages * (size_t)sysconf(_SC_PAGESIZE)
-		       : geteuid()	 ? RING_BYTES
-					 : RING_BYTES_ROOT;
+					 : record_rings_bytes(&r->rings, expected(r));
 	int owner = -1, rc = 0;
 
 	for (size_t i = 0; i < r->list.n; i++)
@@ -228,14 +245,14 @@ static int open_ring(struct host_recording *r, size_t cpu)
 				continue;
 			}
 			owner = fd;
-			rc = host_ring_map(&r->rings[cpu], fd, bytes);
+			rc = host_ring_map(&r->rings.ring[cpu], fd, bytes);
 		}
-	r->owners[cpu] = owner;
+	r->rings.owner[cpu] = owner;
 	if (rc == -EPERM || rc == -ENOMEM)
 		return cli_error(
 			"no memory may be locked for the ring of CPU %u; raise ulimit -l, or as "
 			"root: sysctl kernel.perf_event_mlock_kb=%u",
-			r->cpus[cpu], 2u * (RING_BYTES / 1024 + 4));
+			r->cpus[cpu], (unsigned)(2 * (bytes / 1024 + 4)));
 	return rc ? cli_error("no ring for CPU %u: %s", r->cpus[cpu], strerror(-rc)) : 0;
 }
 
@@ -247,9 +264,7 @@ static int open_all(struct host_recording *r)
 	r->targets = r->ntids ? r->ntids : 1;
 	n = r->list.n * r->ncpus * r->targets;
 	r->fds = malloc(n * sizeof(*r->fds));
-	r->rings = calloc(r->ncpus, sizeof(*r->rings));
-	r->owners = calloc(r->ncpus, sizeof(*r->owners));
-	if (!r->fds || !r->rings || !r->owners)
+	if (record_rings_new(&r->rings, r->ncpus) || !r->fds)
 		return cli_error("out of memory");
 	memset(r->fds, -1, n * sizeof(*r->fds));
 	for (size_t i = 0; i < r->list.n; i++)
@@ -381,30 +396,14 @@ static void switch_leaders(struct host_recording *r, unsigned long request)
 		}
 }
 
-/* Once around all rings. Records of the next round are not older than those of the one before. */
-static void drain(struct host_recording *r)
+static void show_progress(struct host_recording *r)
 {
-	bool any = false;
-
-	for (size_t c = 0; c < r->ncpus; c++) {
-		const void *data;
-		uint64_t head;
-		size_t len;
-
-		if (!r->rings[c].base)
-			continue;
-		data = host_ring_take(&r->rings[c], &len, &head);
-		if (data && !r->error)
-			r->error = perfdata_append(r->file, data, len);
-		if (len)
-			host_ring_release(&r->rings[c], head);
-		any |= len > 0;
-	}
-	if (any && !r->error)
-		r->error = perfdata_round(r->file);
-	if (progress_due(&r->progress))
-		progress_show(&r->progress, "[ quipu record: %" PRIu64 " samples, %.3f MB ]",
-			      perfdata_samples(r->file), (double)perfdata_bytes(r->file) / 1e6);
+	if (!progress_due(&r->progress))
+		return;
+	pthread_mutex_lock(&r->rings.lock);
+	progress_show(&r->progress, "[ quipu record: %" PRIu64 " samples, %.3f MB ]",
+		      perfdata_samples(r->file), (double)perfdata_bytes(r->file) / 1e6);
+	pthread_mutex_unlock(&r->rings.lock);
 }
 
 /* Nothing left to watch? */
@@ -421,20 +420,22 @@ static bool is_over(struct host_recording *r)
 /* Woken when a ring is half full, when the program ends, or to look around. */
 static void watch(struct host_recording *r, const volatile int *stop)
 {
+	struct record_rings *rings = &r->rings;
+	bool threads = rings->nr_readers > 0, over = is_over(r);
 	struct pollfd *p = calloc(r->ncpus + 1, sizeof(*p));
 	nfds_t n = 0;
-	bool over = is_over(r);
 
-	for (size_t c = 0; p && c < r->ncpus; c++)
-		if (r->owners[c] >= 0)
-			p[n++] = (struct pollfd){.fd = r->owners[c], .events = POLLIN};
+	for (size_t c = 0; p && c < r->ncpus && !threads; c++)
+		if (rings->owner[c] >= 0)
+			p[n++] = (struct pollfd){.fd = rings->owner[c], .events = POLLIN};
 	if (p)
 		p[n++] = (struct pollfd){.fd = r->child.pidfd, .events = POLLIN};
-	while (!over && !*stop && !r->error) {
+	while (!over && !*stop && !record_rings_error(rings)) {
 		int woken = poll(p, n, r->child.pidfd >= 0 ? 1000 : TICK_MS);
 
-		if (woken > 0 || r->options->system_wide)
-			drain(r);
+		if (!threads && (woken > 0 || r->options->system_wide))
+			record_rings_drain(rings);
+		show_progress(r);
 		for (nfds_t i = 0; i < n; i++) /* a task's end hangs up its events */
 			if (p[i].revents & (POLLHUP | POLLERR | POLLNVAL) && i + 1 < n)
 				p[i].fd = -1;
@@ -445,6 +446,7 @@ static void watch(struct host_recording *r, const volatile int *stop)
 
 static int run(struct host_recording *r, const volatile int *stop)
 {
+	size_t readers;
 	int rc = 0;
 
 	if (!r->program || on_cpus(r) || r->ntids)
@@ -456,11 +458,16 @@ static int run(struct host_recording *r, const volatile int *stop)
 		return rc == -ENOENT || rc == -ENOTDIR ? 127 : 126;
 	}
 	progress_begin(&r->progress, !r->options->quiet);
+	readers = record_rings_readers(&r->rings, expected(r));
+	if (readers > 1)
+		record_rings_read(&r->rings,
+				  readers); /* where they cannot be had, this thread reads */
 	watch(r, stop);
 	if (r->program)
 		host_end(&r->child);
 	switch_leaders(r, PERF_EVENT_IOC_DISABLE);
-	drain(r);
+	record_rings_end(&r->rings);
+	record_rings_drain(&r->rings);
 	progress_end(&r->progress);
 	return 0;
 }
@@ -486,7 +493,8 @@ static void tell_lost(const struct host_recording *r, uint64_t lost)
 			"quipu: %" PRIu64
 			" records were lost: the rings were full; sample less often (-F, -c), "
 			"with smaller stacks, or with larger rings (--mmap-pages %u)\n",
-			lost, (unsigned)(2 * r->rings[0].size / (size_t)sysconf(_SC_PAGESIZE)));
+			lost,
+			(unsigned)(2 * r->rings.ring[0].size / (size_t)sysconf(_SC_PAGESIZE)));
 }
 
 static int record(struct host_recording *r, char **argv, const volatile int *stop)
@@ -504,6 +512,7 @@ static int record(struct host_recording *r, char **argv, const volatile int *sto
 	if (!rc && tell_before(r))
 		rc = cli_error("%s: what runs on this host cannot be written down: %s",
 			       r->options->output, strerror(errno));
+	r->rings.file = r->file;
 	if (!rc)
 		rc = run(r, stop);
 	if (rc)
@@ -533,8 +542,7 @@ static void release(struct host_recording *r)
 
 	if (r->program)
 		host_end(&r->child);
-	for (size_t c = 0; r->rings && c < r->ncpus; c++)
-		host_ring_unmap(&r->rings[c]);
+	record_rings_free(&r->rings);
 	for (size_t i = 0; r->fds && i < n; i++)
 		if (r->fds[i] >= 0)
 			close(r->fds[i]);
@@ -542,8 +550,6 @@ static void release(struct host_recording *r)
 	quipu_event_list_free(&r->list);
 	host_free(&r->host);
 	free(r->fds);
-	free(r->rings);
-	free(r->owners);
 	free(r->tids);
 	free(r->cpus);
 }
@@ -553,6 +559,7 @@ int record_host(const struct record_options *o, char **argv, const volatile int 
 	struct host_recording r = {
 		.options = o,
 		.child = {.pid = -1, .go = -1, .error = -1, .pidfd = -1},
+		.rings.stop_fd = -1,
 	};
 	int rc;
 

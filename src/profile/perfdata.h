@@ -80,6 +80,10 @@ struct perfdata_info {
  *	after joining the record that wraps). 0, -EINVAL when @data is not a sequence of whole
  *	records, or the errno of the write. After a failed write every further call returns the same
  *	error, and perfdata_finish tells it.
+ * perfdata_reserve - the same for a large piece in two steps, for several threads that share a lock
+ *	around all other calls: the records are noted and *@at is where they belong in the file;
+ *	perfdata_fill writes them there, and needs no lock. 0 or -errno, which perfdata_spoil tells
+ *	the file: it will not be whole.
  * perfdata_round - all rings were drained once (PERF_RECORD_FINISHED_ROUND): records that follow
  *	are not older than those before the previous round. Lets perf sort in pieces; a file without
  *	rounds is right too.
@@ -95,6 +99,9 @@ struct perfdata_writer *perfdata_create(const char *path, struct perfdata_error 
 int perfdata_add_event(struct perfdata_writer *, const struct quipu_attr *, const uint64_t *ids,
 		       size_t nr_ids, const char *name, enum quipu_exactness);
 int perfdata_append(struct perfdata_writer *, const void *data, size_t len);
+int perfdata_reserve(struct perfdata_writer *, const void *data, size_t len, uint64_t *at);
+int perfdata_fill(const struct perfdata_writer *, const void *data, size_t len, uint64_t at);
+void perfdata_spoil(struct perfdata_writer *, int error);
 int perfdata_round(struct perfdata_writer *);
 int perfdata_comm(struct perfdata_writer *, uint32_t pid, uint32_t tid, const char *comm);
 struct perfdata_mapping {

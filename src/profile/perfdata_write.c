@@ -62,11 +62,11 @@ void perfdata_put(struct perfdata_writer *w, const void *data, size_t len)
 	}
 }
 
-static void put_at(struct perfdata_writer *w, const void *data, size_t len, uint64_t at)
+int perfdata_fill(const struct perfdata_writer *w, const void *data, size_t len, uint64_t at)
 {
 	const uint8_t *p = data;
 
-	while (!w->error && len) {
+	while (len) {
 		ssize_t r = pwrite(w->fd, p, len, (off_t)at);
 
 		if (r > 0) {
@@ -74,9 +74,16 @@ static void put_at(struct perfdata_writer *w, const void *data, size_t len, uint
 			at += (uint64_t)r;
 			len -= (size_t)r;
 		} else if (r == 0 || errno != EINTR) {
-			w->error = r == 0 ? -EIO : -errno;
+			return r == 0 ? -EIO : -errno;
 		}
 	}
+	return 0;
+}
+
+static void put_at(struct perfdata_writer *w, const void *data, size_t len, uint64_t at)
+{
+	if (!w->error)
+		w->error = perfdata_fill(w, data, len, at);
 }
 
 /* The folder of @path, to be freed. */
@@ -302,17 +309,15 @@ static int note_record(struct perfdata_writer *w, const uint8_t *p)
 	return rec.mmap.data ? 0 : note_mapped(w, rec.mmap.name);
 }
 
-int perfdata_append(struct perfdata_writer *w, const void *data, size_t len)
+static int note_records(struct perfdata_writer *w, const uint8_t *p, size_t len)
 {
-	const uint8_t *p = data;
-	int r;
-
 	if (!w->started)
 		start(w);
 	if (w->error)
 		return w->error;
 	for (size_t off = 0; off < len;) {
 		size_t size = profile_record_frame(p + off, len - off);
+		int r;
 
 		if (!size || size % 8)
 			return -EINVAL;
@@ -321,8 +326,36 @@ int perfdata_append(struct perfdata_writer *w, const void *data, size_t len)
 			return r;
 		off += size;
 	}
+	return 0;
+}
+
+int perfdata_append(struct perfdata_writer *w, const void *data, size_t len)
+{
+	int r = note_records(w, data, len);
+
+	if (r)
+		return r;
 	perfdata_put(w, data, len);
 	return w->error;
+}
+
+int perfdata_reserve(struct perfdata_writer *w, const void *data, size_t len, uint64_t *at)
+{
+	int r = note_records(w, data, len);
+
+	if (r)
+		return r;
+	flush(w);
+	*at = w->pos;
+	w->pos += len;
+	if (!w->error && !w->device && lseek(w->fd, (off_t)w->pos, SEEK_SET) < 0)
+		w->error = -errno;
+	return w->error;
+}
+
+void perfdata_spoil(struct perfdata_writer *w, int error)
+{
+	w->error = w->error ? w->error : error;
 }
 
 static void blob_header(struct blob *b, uint32_t type, uint16_t misc)

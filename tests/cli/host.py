@@ -333,6 +333,28 @@ def strangers(work):
     holds("is not this user's" in result.err, result)
 
 
+# 66 MB a second of each busy CPU, were all stacks that deep.
+HEAVY = ("record", "-m", "host", "-a", "-e", "cpu-clock", "-F", "997", "--call-graph", "dwarf,65528")
+
+
+@test("more than one thread can take: copies of stacks of all CPUs, in order; a full disk leaves no file")
+def readers(work):
+    need("perf")
+    need_events(work)
+    work.quipu(*HEAVY, "-o", "r.data", "--", PROG, "300", status=0)
+    out = work.run("perf", "script", "--ns", "-F", "comm,time", "-i", "r.data", status=0).out
+    samples = re.findall(r"^ *(\S.*?) +(\d+)\.(\d{9}):", out, re.MULTILINE)
+    times = [int(seconds) * 10**9 + int(ns) for _, seconds, ns in samples]
+    holds(times == sorted(times), "perf finds them in order")
+    holds(sum(comm.startswith("host-prog") for comm, _, _ in samples) >= 20, f"of the program: {len(samples)} samples")
+    equal(json.loads(work.quipu("report", "--json", "-i", "r.data", status=0).out)["events"][0]["samples"], len(samples), "samples")
+    script = 'mount -t tmpfs -o size=256k none "$1" || exit 77; cd "$1"; shift; "$@"; status=$?; ls -A; exit $status'
+    os.mkdir(work.path("small"))
+    result = work.run("unshare", "-m", "sh", "-c", script, "sh", work.path("small"), QUIPU, *HEAVY, "-o", "f.data", "--", PROG, "300")
+    if result.status not in (1, 77, 127):
+        holds(result.status == 2 and "No space left" in result.err and not result.out.strip(), result)
+
+
 @test("where a sandbox refuses perf_event_open, the reason says so and modelled machines still count")
 def sandbox(work):
     need_events(work)
