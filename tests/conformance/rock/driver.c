@@ -329,6 +329,7 @@ static void refusals_say_why(void **state)
 		 -EINVAL,
 		 "an estimate never overflows"},
 		{"rock", TXN(0x800, 0x42), false, -ENOENT, "admits no lookup"},
+		{"rock", TXN(0x800, 0x5b), false, -ENOENT, "real addresses"},
 		{"rock",
 		 {.config = 0x400 | 2 << 16, .flags = QUIPU_ATTR_EXCLUDE_USER},
 		 false,
