@@ -96,6 +96,36 @@ static void i3_invalidated_it_is_read_again(void **state)
 	bed_free(bed);
 }
 
+/* Index 7 is cached; what of the descriptor's indices and their mask holds it. */
+static void i3_a_range_of_indices(void **state)
+{
+	static const struct {
+		uint64_t descriptor;
+		bool dropped;
+	} rows[] = {
+		{UINT64_C(0x600000014), false}, /* 6 */
+		{UINT64_C(0x410000014), true},	/* 4 to 7 */
+		{UINT64_C(0x010000014), false}, /* 0 to 3 */
+		{UINT64_C(0x018000014), true},	/* 0 to 7 */
+		{UINT64_C(0x818000014), false}, /* 8 to 15 */
+		{UINT64_C(0x518000014), true},	/* the bits below the mask do not count */
+		{0x4, true},			/* all */
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		struct bed *bed = with_table(REMAPPED, 0);
+		struct quipu_vtd_interrupt out;
+
+		quipu_vtd_msi(bed->unit, RID, 0xFEE000F0, 0, &out);
+		assert_int_equal(
+			quipu_vtd_queue_submit(&bed->queue, (uint64_t[4]){rows[i].descriptor}), 0);
+		quipu_vtd_msi(bed->unit, RID, 0xFEE000F0, 0, &out);
+		expect(bed, 2, !rows[i].dropped, 0, rows[i].dropped ? 2 : 1);
+		bed_free(bed);
+	}
+}
+
 static uint64_t posted_entry(uint64_t flags)
 {
 	return (PDA & UINT64_C(0xffffffc0)) << 32 | 0x41 << 16 | IRTE_POSTED | IRTE_P | flags;
@@ -256,6 +286,7 @@ int main(void)
 		cmocka_unit_test(i1_an_entry_is_read_once),
 		cmocka_unit_test(i2_subhandle_is_added),
 		cmocka_unit_test(i3_invalidated_it_is_read_again),
+		cmocka_unit_test(i3_a_range_of_indices),
 		cmocka_unit_test(i4_posted),
 		cmocka_unit_test(i5_suppressed_unless_urgent),
 		cmocka_unit_test(i6_index_beyond_the_table),

@@ -96,6 +96,8 @@ static const struct enable_case {
 	{"R13 group 5", 0, UINT64_C(0x100000500), 0, 0, ENABLE, 0, 0x20},
 	{"R15 two events and a filter", 0, UINT64_C(0x300000300), 0, FILTER_ON | 1, ENABLE, 0,
 	 0x20},
+	{"R15 two events that both have a level", 0, UINT64_C(0xa000000200), 0, FILTER_ON | 1,
+	 ENABLE, 0, 0x20},
 	{"R16 iotlb_lookup has no level", 0, UINT64_C(0x100000300), 0, FILTER_ON | 1, ENABLE, 0,
 	 0x20},
 	{"iotlb_hit has one", 0, UINT64_C(0x200000300), 0, FILTER_ON | 1, ENABLE, 0, 0},
@@ -117,6 +119,47 @@ static void enable_case(void **state)
 	bed_wr32(bed, PTLFLTR(c->counter), c->ptl);
 	assert_int_equal(bed_command(bed, c->code, c->operand), c->response);
 	assert_int_equal(bed_rd64(bed, CFG(c->counter)) & 1, c->code == ENABLE && !c->response);
+	bed_free(bed);
+}
+
+/* Units of less, or with a counter of less: what ENABLE checks of interrupts, freezing, PASIDs. */
+static const struct poor_case {
+	const char *name;
+	uint64_t lacks;	       /* of PERFCAP_REG */
+	uint32_t capabilities; /* PERFCNTRCAP_REG of counter 13; 0: as it is */
+	unsigned counter;
+	uint64_t config;
+	uint32_t pasid; /* the filter */
+	uint64_t response;
+} poor_cases[] = {
+	{"2.4 interrupt on overflow that the unit lacks", UINT64_C(1) << 50, 0, 0,
+	 UINT64_C(0x200000002), 0, 0x20},
+	{"2.4 freeze on overflow that the unit lacks", UINT64_C(1) << 49, 0, 0,
+	 UINT64_C(0x200000004), 0, 0x20},
+	{"2.4 neither is asked for", UINT64_C(3) << 49, 0, 0, UINT64_C(0x200000000), 0, 0},
+	{"2.4 a counter's own list decides: no interrupt", 0, 0x10023001, 13, UINT64_C(0x200000002),
+	 0, 0x20},
+	{"2.4 but freezing", 0, 0x10023001, 13, UINT64_C(0x200000004), 0, 0},
+	{"2.4 interrupt that only the counter has", UINT64_C(1) << 50, 0, 13, UINT64_C(0x200000002),
+	 0, 0},
+	{"2.4 PASID filter of mode 3", 0, 0, 0, UINT64_C(0x200000000), FILTER_ON | 0x300005, 0x20},
+	{"2.4 PASID filter of mode 2", 0, 0, 0, UINT64_C(0x200000000), FILTER_ON | 0x200005, 0},
+};
+
+static void poor_case(void **state)
+{
+	const struct poor_case *c = *state;
+	struct quipu_vtd_config config;
+	struct bed *bed;
+
+	quipu_vtd_config_init(&config, QUIPU_VTD_FULL);
+	config.perfcap &= ~c->lacks;
+	if (c->capabilities)
+		config.perfcntrcap[13] = c->capabilities;
+	bed = bed_plain(&config);
+	bed_wr64(bed, CFG(c->counter), c->config);
+	bed_wr32(bed, CFG(c->counter) + 0x10, c->pasid);
+	assert_int_equal(bed_command(bed, ENABLE, c->counter), c->response);
 	bed_free(bed);
 }
 
@@ -383,6 +426,30 @@ static void r31_reset_configuration(void **state)
 	bed_free(bed);
 }
 
+/* 2.2: PERFCAP_REG.CWE (bit 48) says whether a counter that is enabled can be written. */
+static void enabled_counters_are_written_where_cwe_is_set(void **state)
+{
+	(void)state;
+	for (unsigned cwe = 0; cwe < 2; cwe++) {
+		struct quipu_vtd_config config;
+		struct bed *bed;
+
+		quipu_vtd_config_init(&config, QUIPU_VTD_SPR);
+		config.perfcap &= ~(UINT64_C(1) << 48);
+		config.perfcap |= (uint64_t)cwe << 48;
+		bed = bed_plain(&config);
+		bed_wr64(bed, COUNTER(0), 5);
+		bed_wr64(bed, CFG(0), UINT64_C(0x200000000));
+		assert_int_equal(bed_command(bed, ENABLE, 0), 0);
+		bed_wr64(bed, COUNTER(0), 7);
+		assert_int_equal(bed_value(bed, 0), cwe ? 7 : 5);
+		bed_command(bed, DISABLE, 0);
+		bed_wr64(bed, COUNTER(0), 9);
+		assert_int_equal(bed_value(bed, 0), 9);
+		bed_free(bed);
+	}
+}
+
 static void r32_counter_width(void **state)
 {
 	struct bed *bed = fresh(state);
@@ -418,10 +485,12 @@ int main(void)
 		cmocka_unit_test(r30_reset_values),
 		cmocka_unit_test(r31_reset_configuration),
 		cmocka_unit_test(r32_counter_width),
+		cmocka_unit_test(enabled_counters_are_written_where_cwe_is_set),
 	};
 	enum { NPLAIN = sizeof(plain) / sizeof(plain[0]) };
 	enum { NVALUE = sizeof(value_cases) / sizeof(value_cases[0]) };
-	struct CMUnitTest tests[NVALUE + NENABLE + NTYPE + NPLAIN] = {{0}};
+	enum { NPOOR = sizeof(poor_cases) / sizeof(poor_cases[0]) };
+	struct CMUnitTest tests[NVALUE + NENABLE + NPOOR + NTYPE + NPLAIN] = {{0}};
 	unsigned n = 0;
 
 	for (unsigned i = 0; i < NVALUE; i++)
@@ -430,6 +499,9 @@ int main(void)
 	for (unsigned i = 0; i < NENABLE; i++)
 		tests[n++] = (struct CMUnitTest){enable_cases[i].name, enable_case, NULL, NULL,
 						 (void *)&enable_cases[i]};
+	for (unsigned i = 0; i < NPOOR; i++)
+		tests[n++] = (struct CMUnitTest){poor_cases[i].name, poor_case, NULL, NULL,
+						 (void *)&poor_cases[i]};
 	for (unsigned i = 0; i < NTYPE; i++)
 		tests[n++] = (struct CMUnitTest){type_cases[i].name, type_case, NULL, NULL,
 						 (void *)&type_cases[i]};

@@ -107,6 +107,8 @@ static const struct matrix_case {
 	{"PASID cache, PASID", FS, "p5 r B", "inv 500010017; inv 500010036 100000040", CTXT | FSP},
 	{"PASID cache, another PASID", FS, "p5 r B", "inv 600010017; inv 500010036 100000040",
 	 CTXT | PAS | FSP},
+	{"PASID cache, PASID in another domain", FS, "p5 r B",
+	 "inv 500020017; inv 500010036 100000040", CTXT | PAS | FSP},
 	/* and what is no business of theirs */
 	{"interrupt entries", SS, "r B", "inv 4", IOTLB},
 	{"a wait", SS, "r B", "inv 5", IOTLB},

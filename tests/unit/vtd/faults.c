@@ -300,6 +300,28 @@ static void records_overflow(void **state)
 	bed_free(bed);
 }
 
+/* A hit that is refused: the context entry, which nobody reads for it, said whether to record that.
+ */
+static void a_hit_is_recorded_as_a_miss_would_be(void **state)
+{
+	(void)state;
+	for (unsigned disabled = 0; disabled < 2; disabled++) {
+		struct bed_setup setup = {.kind = BED_LEGACY, .absent = disabled ? 2 : 0};
+		struct bed *bed = bed_new(&setup);
+		uint64_t leaf = quipu_vtd_leaf_address(bed->domain, B);
+
+		quipu_vtd_memory_store(bed->memory, leaf,
+				       quipu_vtd_memory_load(bed->memory, leaf) & ~UINT64_C(2));
+		bed_count(bed, 0, 3, 2, -1, 0);
+		bed_run(bed, "r B; w B");
+		assert_int_equal(bed_value(bed, 0), 1);
+		assert_int_equal(bed->last.fault, 0x05);
+		assert_int_equal(bed->last.recorded, !disabled);
+		assert_int_equal(bed_rd32(bed, 0x34), disabled ? 0 : 2);
+		bed_free(bed);
+	}
+}
+
 static void modes_that_translate_nothing(void **state)
 {
 	static const struct {
@@ -372,6 +394,7 @@ int main(void)
 {
 	static const struct CMUnitTest plain[] = {
 		cmocka_unit_test(records_overflow),
+		cmocka_unit_test(a_hit_is_recorded_as_a_miss_would_be),
 		cmocka_unit_test(modes_that_translate_nothing),
 		cmocka_unit_test(translated_requests_are_checked),
 		cmocka_unit_test(interrupt_range_is_no_memory),
