@@ -137,13 +137,29 @@ static uint64_t model_ns(void *arg)
 	return ((struct hv *)arg)->now * 1000000;
 }
 
+static int no_partition(const struct hv *hv, unsigned partition)
+{
+	char have[128] = "";
+	size_t n = quipu_lpar_partitions(hv->lpar);
+
+	for (size_t i = 0, len = 0; i < n && len < sizeof(have); i++) {
+		struct quipu_partition_info info;
+
+		quipu_partition_info(quipu_lpar_partition_at(hv->lpar, i), &info);
+		len += (size_t)snprintf(have + len, sizeof(have) - len, "%s%u", i ? ", " : "",
+					info.number);
+	}
+	return cli_error("%s has no partition %u; -p names one of: %s",
+			 hv->machine ? hv->machine->name : "the map", partition, have);
+}
+
 static int open_resolver(struct hv *hv, const struct hv_options *o)
 {
 	struct quipu_hvsym_opts so = o->sym;
 	int rc = hv->remote ? 0 : quipu_rtas_model(&hv->t, hv->lpar, o->partition);
 
 	if (rc == -ENOENT)
-		return cli_error("%s has no partition %u", hv->where, o->partition);
+		return no_partition(hv, o->partition);
 	if (!hv->remote && !o->wait && !so.clock) {
 		hv->clock = (struct quipu_hvsym_clock){model_ms, model_sleep, hv};
 		quipu_lpar_set_clock(hv->lpar, model_ns, hv);

@@ -175,6 +175,17 @@ static int from_arguments(struct resolve *r, char **argv)
 	return 0;
 }
 
+/* The file may be anything: what a terminal would obey is not shown to it. */
+static int not_an_address(const struct resolve *r, unsigned number, const char *text, size_t len)
+{
+	char shown[41] = "";
+
+	for (size_t i = 0; i < len && i < sizeof(shown) - 1; i++)
+		shown[i] = isprint((unsigned char)text[i]) ? text[i] : '?';
+	return cli_error("%s: line %u does not begin with an address: '%s'", r->from, number,
+			 shown);
+}
+
 static int take_line(struct resolve *r, const char *line, size_t len, unsigned number)
 {
 	size_t at = 0, end;
@@ -189,8 +200,7 @@ static int take_line(struct resolve *r, const char *line, size_t len, unsigned n
 	for (end = at; end < len && !isblank((unsigned char)line[end]);)
 		end++;
 	if (!parse_address(line + at, end - at, &iar))
-		return cli_error("%s: line %u does not begin with an address: '%.*s'", r->from,
-				 number, (int)(end - at < 40 ? end - at : 40), line + at);
+		return not_an_address(r, number, line + at, end - at);
 	return add(&r->list, iar, line + end, len - end) ? cli_error("out of memory") : 0;
 }
 

@@ -171,6 +171,11 @@ def _(work):
         done = work.quipu("resolve", *words)
         equal(done.status, 2, f"status of {words}")
         holds(done.err.startswith("quipu: "), f"{words}: {done.err}")
+    holds("of: 1, 2" in work.quipu("resolve", "-p", "9", "1", status=2).err, "partitions to choose from")
+    with open(work.path("junk"), "wb") as f:
+        f.write(b"\x1b]0;title\x07\x9b2J\x00 x\n")
+    err = work.quipu("resolve", "--from", "junk", status=2).err
+    holds("line 1" in err and "'?]0;title??2J?'" in err, f"a terminal would obey: {err!r}")
 
 
 @test("resolve --transport: whom it asks, and what it says where there is none")
