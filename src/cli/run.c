@@ -369,8 +369,8 @@ static void tell_end(const struct run *run, const struct session_facts *f)
 static void tell_faults(const struct session_facts *f)
 {
 	if (f->fault_ends)
-		fputs("quipu: an instruction faulted and ended its program: what follows it in its block is counted too, "
-		      "so the figures are not exact\n",
+		fputs("quipu: a program was ended by a fault of an instruction, or by a signal while it computed: what follows "
+		      "in the block of instructions is counted too, so the figures are not exact\n",
 		      stderr);
 	if (f->faults)
 		fprintf(stderr,

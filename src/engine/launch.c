@@ -92,6 +92,21 @@ static int find_program(struct session *s, const char *name, struct session_erro
 	return 0;
 }
 
+/* Does the machine run it? Its own programs always, others where they are measured and the tree
+ * says so. */
+static bool takes(const struct session *s, unsigned elf, bool measured, enum quipu_isa *isa)
+{
+	*isa = s->machine->isa;
+	if (elf == quipu_isa_elf(*isa))
+		return session_runs(*isa);
+	for (unsigned i = 0; measured && s->machine->other_programs && i < QUIPU_ISAS; i++)
+		if (elf == quipu_isa_elf(i) && session_runs(i)) {
+			*isa = i;
+			return true;
+		}
+	return false;
+}
+
 static int check_program(struct session *s, struct elf_facts *elf, struct session_error *err)
 {
 	const char *wanted = quipu_isa_name(s->machine->isa);
@@ -99,7 +114,7 @@ static int check_program(struct session *s, struct elf_facts *elf, struct sessio
 
 	if (rc)
 		return rc;
-	if (elf->machine != quipu_isa_elf(s->machine->isa))
+	if (!takes(s, elf->machine, true, &s->isa))
 		return refuse(
 			err, -ENOEXEC,
 			"%s is a program for %s, but machine %s runs %s; choose another with -m",
@@ -276,7 +291,6 @@ int session_prepare(struct session *s, char *const argv[], struct session_error 
 	int rc;
 
 	s->argv = argv;
-	s->isa = s->machine->isa;
 	snprintf(s->head->plugin, SEG_PATH, "%s", s->options.plugin);
 	rc = find_program(s, argv[0], err);
 	if (!rc)
@@ -298,21 +312,6 @@ static void forget_program(struct session *s)
 	free(s->program);
 	free(s->sysroot);
 	s->program = s->sysroot = NULL;
-}
-
-/* Does the machine run it? Its own programs always, others where they are measured and the tree
- * says so. */
-static bool takes(const struct session *s, unsigned elf, bool measured, enum quipu_isa *isa)
-{
-	*isa = s->machine->isa;
-	if (elf == quipu_isa_elf(*isa))
-		return session_runs(*isa);
-	for (unsigned i = 0; measured && s->machine->other_programs && i < QUIPU_ISAS; i++)
-		if (elf == quipu_isa_elf(i) && session_runs(i)) {
-			*isa = i;
-			return true;
-		}
-	return false;
 }
 
 int session_command(struct session *s, const char *path, const char *argv0, bool measured,

@@ -118,8 +118,8 @@ def faults(work, compiler, exact):
     with open(work.path("faults.c"), "w", encoding="utf-8") as file:
         file.write(FAULTS)
     work.run(compiler, "-O2", "-static", "-o", "faults", "faults.c", status=0)
-    for how, status, note in (("usual", 0, None), ("die", 139, "an instruction faulted and ended its program"),
-                              ("child", 0, "an instruction faulted and ended its program"),
+    for how, status, note in (("usual", 0, None), ("die", 139, "ended by a fault of an instruction"),
+                              ("child", 0, "ended by a fault of an instruction"),
                               ("leaves", 0, "signals came to a handler of faults [(]1[)]"),
                               ("mends", 0, "signals came to a handler of faults [(]1[)]")):
         for events in ("instructions", f"instructions,branches,{exact}"):
