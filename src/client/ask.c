@@ -410,6 +410,8 @@ static int require(struct gate *g, struct quipu_event *e)
 
 	if (quipu_event_attr(e)->sample_type & PERF_SAMPLE_CALLCHAIN)
 		session_want_stack(g->session);
+	if (quipu_event_attr(e)->sample_type & PERF_SAMPLE_BRANCH_STACK)
+		session_want_branches(g->session);
 	if (signal == QUIPU_SIGNAL_NONE || !signals->ops->has(signals, signal))
 		return 0;
 	if (session_require(g->session, signal)) {

@@ -143,13 +143,19 @@ struct seg_vcpu {
 };
 _Static_assert(sizeof(struct seg_vcpu) == 1024, "pub stride");
 
+/* What the record of a deadline has besides its counts. */
+enum seg_sampling {
+	SEG_SAMPLED = 1u << 0, /* pc; with SEG_STACK the call chain, with SEG_BRANCHES those */
+	SEG_SAMPLED_CALLS = 1u << 1, /* of the branches, calls alone */
+};
+
 /* A deadline as the vCPU sees it. */
 struct seg_deadline {
 	uint64_t at;	   /* absolute value of this vCPU's own signal */
 	uint32_t armed;	   /* 0: slot unused */
 	uint8_t index;	   /* lane 0..7, or 8 + scalar */
 	uint8_t overflow;  /* enum quipu_overflow_kind; BELL: wait for the machine */
-	uint16_t sampling; /* the record needs pc and, with SEG_STACK, the call chain */
+	uint16_t sampling; /* enum seg_sampling */
 	struct quipu_reload
 		reload; /* local overflow: the driver's arithmetic, run in the engine process */
 };

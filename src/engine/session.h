@@ -108,7 +108,8 @@ void session_free(struct session *);
  *the caller as one block with @nwords words. -ENOEXEC: not a program that this machine runs (of
  *another instruction set, where it is not @measured or quipu,other-programs is not "count"); -errno
  *with @err. session_lacks - does a process that already runs not count @signal?
- *session_want_stack - processes started from now on keep call stacks.
+ *session_want_stack, session_want_branches - processes started from now on keep call stacks, or
+ *their last branches.
  */
 struct session_hooks {
 	/* The task of a process that starts: one that is known, or a new one. NULL: out of memory.
@@ -130,6 +131,7 @@ int session_command(struct session *, const char *path, const char *argv0, bool 
 		    char ***words, size_t *nwords, struct session_error *err);
 bool session_lacks(struct session *, quipu_signal);
 void session_want_stack(struct session *);
+void session_want_branches(struct session *);
 /*
  * A task of the host that does not run under the engine: what it counts is its host CPU time at the
  * machine's clock, an instruction a cycle, nothing else (modelled). session_host_run - it has run

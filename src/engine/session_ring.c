@@ -49,6 +49,17 @@ static struct quipu_event *local_event(const struct session *s, unsigned cpu, un
 	return e && !quipu_event_needs_bell(e) ? e : NULL;
 }
 
+/* Does its event want a branch stack of calls? */
+static bool calls_alone(const struct session *s, unsigned cpu, unsigned slot)
+{
+	struct quipu_event *e = quipu_core_slot_event(s->core, cpu, slot);
+	const struct quipu_attr *a = e ? quipu_event_attr(e) : NULL;
+
+	return a && (a->sample_type & PERF_SAMPLE_BRANCH_STACK) &&
+	       (a->branch_sample_type & (PERF_SAMPLE_BRANCH_ANY | PERF_SAMPLE_BRANCH_ANY_CALL)) ==
+		       PERF_SAMPLE_BRANCH_ANY_CALL;
+}
+
 static void write_deadline(struct session *s, struct cpu_state *c, struct proc *p, unsigned v,
 			   unsigned slot)
 {
@@ -67,7 +78,9 @@ static void write_deadline(struct session *s, struct cpu_state *c, struct proc *
 	d->at = w->d.at - c->gone[w->index];
 	d->index = w->index;
 	d->overflow = (uint8_t)(e ? w->d.overflow : QUIPU_OVERFLOW_BELL);
-	d->sampling = 1;
+	d->sampling =
+		SEG_SAMPLED |
+		(calls_alone(s, (unsigned)(c - s->cpus), slot) ? (unsigned)SEG_SAMPLED_CALLS : 0);
 	if (e)
 		d->reload = quipu_event_hw(e)->reload;
 	if (serves_alone(s, c) && w->d.overflow == QUIPU_OVERFLOW_STEADY) {

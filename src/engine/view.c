@@ -249,3 +249,8 @@ void session_want_stack(struct session *s)
 	s->head->max_stack = 127;
 	s->head->features |= SEG_STACK;
 }
+
+void session_want_branches(struct session *s)
+{
+	s->head->features |= SEG_BRANCHES | SEG_BRANCH;
+}

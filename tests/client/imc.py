@@ -138,6 +138,12 @@ def intervals(work):
     holds(len(rows) >= 3 and len(total) == 1, f"{rows} {total}\n{result}")
     equal(sum(rows), int(total[0]), f"sum of the intervals\n{result}")
     holds(sum(1 for n in rows if n > 0) >= 2 and all(n % 512 == 0 for n in rows), f"intervals {rows}")
+    # quipu's own intervals are of the machine's time; a rerun has the same total.
+    own = ["stat", "-m", "power9", "-C", "0", "-e", "core_imc/CPM_NON_IDLE_INST/"]
+    total = [int(n) for n in re.findall(r"^ +(\d+) +core_imc", work.quipu(*own, *PROGRAM, status=0).err, re.M)]
+    parts = [int(n) for n in re.findall(r"^ +[\d.]+ +(\d+) +core_imc",
+                                        work.quipu(*own, "-I", "20", *PROGRAM, status=0).err, re.M)]
+    holds(len(parts) >= 3 and total == [sum(parts)], f"quipu stat -I: {parts}, total {total}")
 
 
 @test("thread_imc: a real make of a C file, and a POWER program, equal to the instructions of the core PMU (P3)")
@@ -152,6 +158,10 @@ def tasks(work):
     cycles = re.search(r"^ +(\d+) +thread_imc/CPM_NON_IDLE_PCYC/", result.err, re.M)
     holds(cycles and int(cycles.group(1)) > 1000000, f"the cycles of make and what it started\n{result}")
     equal(work.run(work.path("hello")).status, 7, "what make built runs")
+    # quipu's own command runs it as well.
+    own = work.quipu("stat", "-m", "power9", "-e", "thread_imc/CPM_NON_IDLE_PCYC/", "make", "-B", status=0)
+    again = re.search(r"^ +(\d+) +thread_imc/CPM_NON_IDLE_PCYC/ +modelled", own.err, re.M)
+    holds(again and abs(int(again.group(1)) / int(cycles.group(1)) - 1) < 0.05, f"{result}\n{own}")
     here = count(work, "thread_imc/CPM_NON_IDLE_INST/", STREAM)
     there = work.count("instructions", STREAM, options=["-m", "power9"])
     holds(0 <= there - here <= 2 * 512, f"thread_imc {here}, core PMU {there}")
@@ -182,6 +192,9 @@ def record_yes(work):
     holds(samples > 20 and shares, f"{samples} samples, {shares}")
     names = work.run("perf", "report", "-i", "perf.data", "--stdio", "--sort", "comm", status=0).out
     holds(re.search(r"^ +[\d.]+% +yes", names, re.M), f"the command\n{names}")
+    own = work.quipu("record", "-m", "power9", "-e", "trace_imc/trace_cycles/", "-o", "own.data", "sh", "-c",
+                     "yes | head -c 4000000 > /dev/null", status=0)
+    holds(re.search(r"trace_imc: [1-9]\d* records written", own.err), f"quipu record of it\n{own.err}")
 
 
 @test("perf record of trace_cycles on a POWER program: samples in the right functions, and the books are right")
@@ -261,6 +274,23 @@ def identities(work):
         for parts, whole in sums:
             equal(sum(values[p] for p in parts), values[whole], f"{' + '.join(parts)} = {whole} of {program}")
     holds(values["PM_INST_CMPL"] > 0, f"{values}")
+
+
+@test("branch stacks: the last 32 taken branches, or the last 32 calls (C23)")
+def branch_stacks(work):
+    for kinds in ("any", "any_call"):
+        on(work, "perf", "record", "-q", "-j", f"{kinds},u", "-e", "instructions:u", "-c", "1000003", "-o", "perf.data",
+           "--", REALISTIC, "1", "64")
+        lines = work.run("perf", "script", "-i", "perf.data", "-F", "brstacksym", status=0).out.splitlines()
+        stacks = [re.findall(r"(\S+?)/(\S+?)/-/-/-/0/", line) for line in lines]
+        holds(len(stacks) > 5 and all(len(s) == 32 for s in stacks[1:]), f"{kinds}: {[len(s) for s in stacks]}")
+        targets = [to for stack in stacks[1:] for _, to in stack if not to.startswith("[unknown]")]
+        entries = sum(1 for to in targets if re.search(r"\+0x[08]$", to))  # global or local entry point
+        holds(entries == len(targets) if kinds == "any_call" else 0 < entries < len(targets) / 2,
+              f"{kinds}: {entries} of {len(targets)} lead to the start of a function: {targets[:40]}")
+    result = on(work, "perf", "record", "-q", "-j", "any_ret,u", "-e", "instructions:u", "-o", "perf.data", "--", TRUE,
+                options=["-v"], status=None)
+    holds("no other filter" in result.err, f"the reason\n{result}")
 
 
 @test("an event of the document that no POWER9 catalog has is answered with the reason and the nearest one")

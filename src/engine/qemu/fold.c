@@ -159,7 +159,7 @@ struct event {
 
 struct reached {
 	uint64_t slots, bell;
-	bool sampling;
+	uint16_t sampling; /* enum seg_sampling */
 	unsigned nr_next;
 	uint64_t next[QUIPU_SLOTS];
 	uint64_t was[QUIPU_SLOTS]; /* at, of those that ring */
@@ -184,7 +184,7 @@ static void reach(struct event *e, unsigned slot, struct seg_deadline *d, struct
 	uint64_t distance;
 
 	r->slots |= bits_one(slot);
-	r->sampling |= d->sampling != 0;
+	r->sampling |= d->sampling;
 	if (!is_local(d)) {
 		r->bell |= bits_one(slot);
 		r->was[slot] = d->at;
@@ -198,7 +198,7 @@ static void reach(struct event *e, unsigned slot, struct seg_deadline *d, struct
 static void find_reached(struct event *e, struct reached *r)
 {
 	r->slots = r->bell = 0;
-	r->sampling = false;
+	r->sampling = 0;
 	r->nr_next = 0;
 	for (unsigned i = 0; i < e->p->narmed; i++) {
 		unsigned slot = e->p->armed[i];
@@ -220,14 +220,16 @@ static unsigned chain_of(const struct seg_vcpu *v, bool of_prev, uint64_t *chain
 
 /* Newest first: from, to, flags (struct perf_branch_entry; whether it was predicted is not told).
  */
-static unsigned branches_of(const struct vcpu *p, uint64_t *out)
+static unsigned branches_of(const struct vcpu *p, bool calls, uint64_t *out)
 {
-	unsigned n = p->nbranches < BRANCHES ? (unsigned)p->nbranches : BRANCHES;
+	const struct taken *last = calls ? p->calls : p->branches;
+	uint64_t had = calls ? p->ncalls : p->nbranches;
+	unsigned n = had < BRANCHES ? (unsigned)had : BRANCHES;
 
 	if (!(engine.features & SEG_BRANCHES))
 		return 0;
 	for (unsigned i = 0; i < n; i++) {
-		const struct taken *b = &p->branches[(p->nbranches - 1 - i) % BRANCHES];
+		const struct taken *b = &last[(had - 1 - i) % BRANCHES];
 
 		*out++ = b->from;
 		*out++ = b->to;
@@ -274,7 +276,7 @@ static void write_record(struct event *e, const struct reached *r, uint64_t pc, 
 	for (unsigned k = 0; k < nscalars; k++)
 		*w++ = (uint64_t)e->now[SEG_LANES + k];
 	if (r->sampling)
-		nr_branches = branches_of(e->p, w);
+		nr_branches = branches_of(e->p, r->sampling & SEG_SAMPLED_CALLS, w);
 	w += 3 * nr_branches;
 	size = (unsigned)(sizeof(*rec) + (size_t)(w - words) * sizeof(*w));
 	rec = ring_reserve(e->v, size);
@@ -463,7 +465,7 @@ void fold_activity(struct seg_vcpu *v, const struct block *t, unsigned index, ui
 	bool inside = t && index < t->n;
 	struct step rest = {.block = t, .skip = index + 1};
 	struct event e = {.v = v, .p = vcpu_private(v), .step = inside ? &rest : NULL};
-	struct reached r = {.slots = bits_one(QUIPU_SLOT_ACTIVITY), .sampling = true};
+	struct reached r = {.slots = bits_one(QUIPU_SLOT_ACTIVITY), .sampling = SEG_SAMPLED};
 
 	publish(v);
 	if (ring_room(v, sizeof(struct seg_interrupt) + sizeof(uint64_t) * MOST_WORDS))

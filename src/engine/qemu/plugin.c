@@ -762,20 +762,25 @@ static void on_taken(unsigned vcpu, void *udata)
 	const struct block *t = udata, *p;
 	struct vcpu *s = &engine.vcpu[vcpu < SEG_VCPUS ? vcpu : 0];
 	uint64_t from;
+	uint8_t flow;
 
 	if (vcpu >= SEG_VCPUS)
 		return;
 	p = (const struct block *)(uintptr_t)engine_pub[vcpu].priv[HOT_PREV];
 	from = p->cti;
+	flow = p->flow;
 	if (s->pending && p->n == 1 && p->pc == s->pending->cti + 4) {
 		if (t->pc == p->fall)
 			return;
 		from = s->pending->cti;
+		flow = s->pending->flow;
 	} else if (!taken_from(p, t) || p->apart ||
 		   !(block_successor(p, t->pc) || block_indirect(p))) {
 		return;
 	}
 	s->branches[s->nbranches++ % BRANCHES] = (struct taken){from, t->pc};
+	if (flow == FLOW_CALL || flow == FLOW_ICALL)
+		s->calls[s->ncalls++ % BRANCHES] = (struct taken){from, t->pc};
 }
 
 /* So it is a block of its own, entered right before it runs, if it ever does from here. */

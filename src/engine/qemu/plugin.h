@@ -69,6 +69,8 @@ struct vcpu {
 	} branches[BRANCHES]; /* the last ones that were taken, at nbranches % BRANCHES the oldest
 			       */
 	uint64_t nbranches;
+	struct taken calls[BRANCHES]; /* the last ones of those that link */
+	uint64_t ncalls;
 };
 
 struct engine {

@@ -3,7 +3,7 @@
  * The driver of the POWER9 core PMU on bare metal: Linux 6.12 arch/powerpc/perf/core-book3s.c,
  * power9-pmu.c; power-cpu sheet section 5.
  *
- * Not there: filters of branch stacks, event-based branches, data sources and weights.
+ * Not there: event-based branches, data sources and weights.
  * An event that the model cannot count is refused (property quipu,unknown-events = "zero": opens
  * and reads 0, as Linux would).
  */
@@ -135,16 +135,17 @@ static uint64_t freeze_of(const struct power_driver *d, uint64_t flags)
 	       (flags & QUIPU_ATTR_EXCLUDE_IDLE ? POWER_FCWAIT : 0);
 }
 
-/* The branch history holds all taken branches; of its filters the hardware has calls alone, which
- * the engine's list does not tell apart. */
+/* The branch history holds all taken branches, or the calls among them: one filter at a time. */
 static int check_branches(struct power_driver *d, const struct quipu_attr *attr)
 {
 	uint64_t kinds = attr->branch_sample_type & ~(uint64_t)PERF_SAMPLE_BRANCH_PLM_ALL;
 
-	if (!(attr->sample_type & PERF_SAMPLE_BRANCH_STACK) || kinds == PERF_SAMPLE_BRANCH_ANY)
+	if (!(attr->sample_type & PERF_SAMPLE_BRANCH_STACK) || kinds == PERF_SAMPLE_BRANCH_ANY ||
+	    kinds == PERF_SAMPLE_BRANCH_ANY_CALL)
 		return 0;
-	quipu_core_reason(d->base.core, "the branch history holds all taken branches (-b, -j any); "
-					"this model cannot filter them");
+	quipu_core_reason(d->base.core,
+			  "the branch history holds all taken branches (-b, -j any) or calls alone "
+			  "(-j any_call); it has no other filter");
 	return -EOPNOTSUPP;
 }
 
