@@ -337,9 +337,60 @@ static void counters_with_different_filters_partition(void **state)
 	bed_free(bed);
 }
 
+/*
+ * Tables of five levels, and a page behind each of their levels. Page 0: nothing is cached, five
+ * entries are read. The next page: the PDE is cached, the PTE is read: 1. The next 2 MiB: by the
+ * PDPE, 2. The next GiB: by the PML4E, 3. The next 512 GiB: by the PML5E, 4. Before the first, root
+ * and context, in scalable mode PASID directory and table: 2 or 4. Page 0 again: no walk.
+ */
+static void walks_that_begin_at_each_level(void **state)
+{
+	static const uint64_t at[] = {0, UINT64_C(1) << 12, UINT64_C(1) << 21, UINT64_C(1) << 30,
+				      UINT64_C(1) << 39};
+	static const struct {
+		struct bed_setup setup;
+		int32_t pasid;
+		uint32_t lookup, hit; /* of group 2 */
+		uint64_t before;
+	} stages[] = {
+		{{.kind = BED_LEGACY, .levels = 5, .pages = 1}, -1, 0x10, 0x20, 2},
+		{{.kind = BED_SS, .levels = 5, .pages = 1}, -1, 0x10, 0x20, 4},
+		{{.kind = BED_FS, .levels = 5, .pages = 1}, 5, 0x40, 0x80, 4},
+	};
+
+	(void)state;
+	for (size_t s = 0; s < sizeof(stages) / sizeof(stages[0]); s++) {
+		struct bed *bed = bed_new(&stages[s].setup);
+
+		for (unsigned i = 1; i < 5; i++)
+			assert_int_equal(quipu_vtd_map(bed->domain, B + at[i],
+						       UINT64_C(0x2000000000), 4096, 4096, 7),
+					 0);
+		for (unsigned level = 0; level < 5; level++)
+			bed_count(bed, level, 2, stages[s].hit, LEVEL, 1u << level);
+		bed_count(bed, 5, 2, stages[s].lookup, -1, 0);
+		bed_count(bed, 6, 2, stages[s].hit, -1, 0);
+		bed_count(bed, 7, 1, 1, -1, 0);
+		bed_count(bed, 8, LOOKUPS, -1, 0);
+		bed_count(bed, 9, HITS, -1, 0);
+		for (unsigned i = 0; i < 5; i++)
+			send(bed, RID, stages[s].pasid, QUIPU_VTD_UNTRANSLATED, B + at[i], 1);
+		send(bed, RID, stages[s].pasid, QUIPU_VTD_UNTRANSLATED, B, 1);
+		assert_int_equal(bed->last.fault, 0);
+		for (unsigned level = 0; level < 5; level++)
+			assert_int_equal(bed_value(bed, level), level > 0);
+		assert_int_equal(bed_value(bed, 5), 5);
+		assert_int_equal(bed_value(bed, 6), 4);
+		assert_int_equal(bed_value(bed, 7), stages[s].before + 5 + 1 + 2 + 3 + 4);
+		assert_int_equal(bed_value(bed, 8), 6);
+		assert_int_equal(bed_value(bed, 9), 1);
+		bed_free(bed);
+	}
+}
+
 int main(void)
 {
-	struct CMUnitTest tests[NCASES + NFILTERS + 1] = {{0}};
+	struct CMUnitTest tests[NCASES + NFILTERS + 2] = {{0}};
 	static char name[NFILTERS][64];
 	unsigned n = 0;
 
@@ -352,5 +403,6 @@ int main(void)
 			(struct CMUnitTest){name[i], filter_case, NULL, NULL, (void *)&filters[i]};
 	}
 	tests[n++] = (struct CMUnitTest)cmocka_unit_test(counters_with_different_filters_partition);
+	tests[n++] = (struct CMUnitTest)cmocka_unit_test(walks_that_begin_at_each_level);
 	return _cmocka_run_group_tests("conformance vtd events", tests, n, NULL, NULL);
 }

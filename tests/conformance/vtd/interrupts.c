@@ -197,6 +197,116 @@ static void i7_wrong_source(void **state)
 	bed_free(bed);
 }
 
+/* ---- what becomes of a message ---- */
+
+#define IRTE_FPD    UINT64_C(2)
+#define SVT(n)	    ((uint64_t)(n) << 18)
+#define SQ(n)	    ((uint64_t)(n) << 16)
+#define GCMD_ON	    (0x80000000u | 1u << 26 | 1u << 25)
+#define CFI	    (1u << 23)
+#define EIME	    0x800u
+#define HANDLE_7    0xFEE000F0u
+#define X2APIC_DEST (UINT64_C(0x12345678) << 32)
+
+/* An entry at index 7, and a message; sent on as, or refused because. */
+static const struct message_case {
+	const char *name;
+	uint64_t lo, hi;
+	uint32_t irta, gcmd; /* more bits of either */
+	uint64_t addr;
+	uint32_t data;
+	uint16_t rid;
+	uint8_t fault;
+	uint64_t sent_addr;
+	uint32_t sent_data;
+	bool silent; /* the fault leaves no record */
+} messages[] = {
+	{"5.1 fixed, physical", REMAPPED, 0, 0, 0, HANDLE_7, 0, RID, 0, 0xFEE03000, 0x55, false},
+	{"9.11 logical, redirection", REMAPPED | 0xc, 0, 0, 0, HANDLE_7, 0, RID, 0, 0xFEE0300C,
+	 0x55, false},
+	{"9.11 level", REMAPPED | 0x10, 0, 0, 0, HANDLE_7, 0, RID, 0, 0xFEE03000, 0xC055, false},
+	{"9.11 lowest priority", REMAPPED | 0x20, 0, 0, 0, HANDLE_7, 0, RID, 0, 0xFEE03000, 0x155,
+	 false},
+	{"9.11 extended destination", X2APIC_DEST | 0x55 << 16 | IRTE_P, 0, EIME, 0, HANDLE_7, 0,
+	 RID, 0, UINT64_C(0x12345600FEE78000), 0x55, false},
+	{"20 data of more than 16 bits", REMAPPED, 0, 0, 0, HANDLE_7, 0x10000, RID, 0x20, 0, 0,
+	 false},
+	{"22 not present", 0, 0, 0, 0, HANDLE_7, 0, RID, 0x22, 0, 0, false},
+	{"22 not present, faults disabled", IRTE_FPD, 0, 0, 0, HANDLE_7, 0, RID, 0x22, 0, 0, true},
+	{"24 reserved", REMAPPED | 0x1000, 0, 0, 0, HANDLE_7, 0, RID, 0x24, 0, 0, false},
+	{"24 reserved above", REMAPPED, 1 << 20, 0, 0, HANDLE_7, 0, RID, 0x24, 0, 0, false},
+	{"24 reserved, posted", IRTE_POSTED | 4 | IRTE_P, 0, 0, 0, HANDLE_7, 0, RID, 0x24, 0, 0,
+	 false},
+	{"24 reserved above, posted", IRTE_POSTED | IRTE_P, 1 << 20, 0, 0, HANDLE_7, 0, RID, 0x24,
+	 0, 0, false},
+	{"25 compatibility format", REMAPPED, 0, 0, 0, 0xFEE03000, 0x41, RID, 0x25, 0, 0, false},
+	{"compatibility format, let through", REMAPPED, 0, 0, CFI, 0xFEE03000, 0x41, RID, 0,
+	 0xFEE03000, 0x41, false},
+	{"25 but not where destinations are extended", REMAPPED, 0, EIME, CFI, 0xFEE03000, 0x41,
+	 RID, 0x25, 0, 0, false},
+	{"source, all bits", REMAPPED, SVT(1) | RID, 0, 0, HANDLE_7, 0, RID, 0, 0xFEE03000, 0x55,
+	 false},
+	{"26 source, another function", REMAPPED, SVT(1) | RID, 0, 0, HANDLE_7, 0, RID + 4, 0x26, 0,
+	 0, false},
+	{"source, but for bit 2", REMAPPED, SVT(1) | SQ(1) | RID, 0, 0, HANDLE_7, 0, RID + 4, 0,
+	 0xFEE03000, 0x55, false},
+	{"26 bit 1 counts", REMAPPED, SVT(1) | SQ(1) | RID, 0, 0, HANDLE_7, 0, RID + 2, 0x26, 0, 0,
+	 false},
+	{"source, but for the function", REMAPPED, SVT(1) | SQ(3) | RID, 0, 0, HANDLE_7, 0, RID + 7,
+	 0, 0xFEE03000, 0x55, false},
+	{"26 the device counts", REMAPPED, SVT(1) | SQ(3) | RID, 0, 0, HANDLE_7, 0, RID + 8, 0x26,
+	 0, 0, false},
+	{"source, first bus of a range", REMAPPED, SVT(2) | 0x3a40, 0, 0, HANDLE_7, 0, 0x3a00, 0,
+	 0xFEE03000, 0x55, false},
+	{"source, last bus of a range", REMAPPED, SVT(2) | 0x3a40, 0, 0, HANDLE_7, 0, 0x40ff, 0,
+	 0xFEE03000, 0x55, false},
+	{"26 a bus before it", REMAPPED, SVT(2) | 0x3a40, 0, 0, HANDLE_7, 0, 0x39ff, 0x26, 0, 0,
+	 false},
+	{"26 a bus behind it", REMAPPED, SVT(2) | 0x3a40, 0, 0, HANDLE_7, 0, 0x4100, 0x26, 0, 0,
+	 false},
+	{"26 no such validation", REMAPPED, SVT(3) | RID, 0, 0, HANDLE_7, 0, RID, 0x26, 0, 0,
+	 false},
+	{"26 faults disabled", REMAPPED | IRTE_FPD, SVT(1) | RID, 0, 0, HANDLE_7, 0, RID + 8, 0x26,
+	 0, 0, true},
+};
+
+/* The first reads the table, the second finds the entry in the cache: the same becomes of both. */
+static void message_case(void **state)
+{
+	const struct message_case *c = *state;
+	struct bed *bed = with_table(c->lo, c->hi);
+
+	bed_wr64(bed, 0xb8, bed_rd64(bed, 0xb8) | c->irta);
+	bed_wr32(bed, 0x18, GCMD_ON | 1u << 24);
+	bed_wr32(bed, 0x18, GCMD_ON | c->gcmd);
+	for (unsigned i = 0; i < 2; i++) {
+		struct quipu_vtd_interrupt out;
+
+		quipu_vtd_msi(bed->unit, c->rid, c->addr, c->data, &out);
+		assert_int_equal(out.fault, c->fault);
+		assert_int_equal(bed->msis, c->fault ? 0 : i + 1);
+		assert_int_equal(bed->msi_addr, c->sent_addr);
+		assert_int_equal(bed->msi_data, c->sent_data);
+		assert_int_equal(out.recorded, c->fault && !c->silent);
+		for (unsigned k = 0; k < 2; k++)
+			bed_wr64(bed, 0x508 + 16 * k, UINT64_C(1) << 63);
+	}
+	bed_free(bed);
+}
+
+static void without_remapping_messages_pass(void **state)
+{
+	static const struct bed_setup setup = {.kind = BED_LEGACY};
+	struct bed *bed = bed_new(&setup);
+
+	(void)state;
+	quipu_vtd_msi(bed->unit, RID, 0xFEE000F0, 0x41, NULL);
+	assert_int_equal(bed->msis, 1);
+	assert_int_equal(bed->msi_addr, 0xFEE000F0);
+	assert_int_equal(bed->msi_data, 0x41);
+	bed_free(bed);
+}
+
 /* ---- page requests ---- */
 
 static struct bed *with_pages(void)
@@ -282,7 +392,7 @@ static void page_request_refused_by_the_tables(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
+	static const struct CMUnitTest plain[] = {
 		cmocka_unit_test(i1_an_entry_is_read_once),
 		cmocka_unit_test(i2_subhandle_is_added),
 		cmocka_unit_test(i3_invalidated_it_is_read_again),
@@ -291,10 +401,20 @@ int main(void)
 		cmocka_unit_test(i5_suppressed_unless_urgent),
 		cmocka_unit_test(i6_index_beyond_the_table),
 		cmocka_unit_test(i7_wrong_source),
+		cmocka_unit_test(without_remapping_messages_pass),
 		cmocka_unit_test(d40_page_request_is_posted),
 		cmocka_unit_test(d41_full_queue_answers_by_itself),
 		cmocka_unit_test(page_request_refused_by_the_tables),
 	};
+	enum { NPLAIN = sizeof(plain) / sizeof(plain[0]) };
+	enum { NMESSAGES = sizeof(messages) / sizeof(messages[0]) };
+	struct CMUnitTest tests[NPLAIN + NMESSAGES] = {{0}};
+	unsigned n = 0;
 
-	return cmocka_run_group_tests_name("conformance vtd interrupts", tests, NULL, NULL);
+	for (unsigned i = 0; i < NPLAIN; i++)
+		tests[n++] = plain[i];
+	for (unsigned i = 0; i < NMESSAGES; i++)
+		tests[n++] = (struct CMUnitTest){messages[i].name, message_case, NULL, NULL,
+						 (void *)&messages[i]};
+	return _cmocka_run_group_tests("conformance vtd interrupts", tests, n, NULL, NULL);
 }

@@ -300,6 +300,12 @@ static void records_overflow(void **state)
 	bed_free(bed);
 }
 
+static void change(struct bed *bed, uint64_t at, uint64_t clear, uint64_t set)
+{
+	quipu_vtd_memory_store(bed->memory, at,
+			       (quipu_vtd_memory_load(bed->memory, at) & ~clear) | set);
+}
+
 /* A hit that is refused: the context entry, which nobody reads for it, said whether to record that.
  */
 static void a_hit_is_recorded_as_a_miss_would_be(void **state)
@@ -310,8 +316,7 @@ static void a_hit_is_recorded_as_a_miss_would_be(void **state)
 		struct bed *bed = bed_new(&setup);
 		uint64_t leaf = quipu_vtd_leaf_address(bed->domain, B);
 
-		quipu_vtd_memory_store(bed->memory, leaf,
-				       quipu_vtd_memory_load(bed->memory, leaf) & ~UINT64_C(2));
+		change(bed, leaf, 2, 0);
 		bed_count(bed, 0, 3, 2, -1, 0);
 		bed_run(bed, "r B; w B");
 		assert_int_equal(bed_value(bed, 0), 1);
@@ -320,6 +325,189 @@ static void a_hit_is_recorded_as_a_miss_would_be(void **state)
 		assert_int_equal(bed_rd32(bed, 0x34), disabled ? 0 : 2);
 		bed_free(bed);
 	}
+}
+
+/*
+ * Accessed and dirty in the second stage (SSADE). A read sets A in four entries; a first write
+ * finds the page clean in the IOTLB, walks from the PDE and sets D; a second one hits. What may not
+ * be written does not become dirty.
+ */
+static void second_stage_accessed_and_dirty(void **state)
+{
+	static const struct {
+		uint64_t denied; /* of the leaf */
+		const char *script;
+		uint8_t fault;
+		uint64_t updates, hits, reads, flags; /* flags: A, D of the leaf */
+	} rows[] = {
+		{0, "r B; r B", 0, 4, 1, 8, 0x100},
+		{0, "r B; w B; w B", 0, 5, 1, 9, 0x300},
+		{0, "w B; r B", 0, 4, 1, 8, 0x300}, /* the leaf's A and D at once */
+		{2, "w B", 0x85, 4, 0, 8, 0x100},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		struct bed_setup setup = {.kind = BED_SS, .full = true};
+		struct bed *bed = bed_new(&setup);
+		uint64_t leaf = quipu_vtd_leaf_address(bed->domain, B);
+
+		change(bed, quipu_vtd_pasid_address(bed->tables, RID, 0), 0, UINT64_C(1) << 9);
+		change(bed, leaf, rows[i].denied, 0);
+		bed_count(bed, 0, 1, 0x8, -1, 0);
+		bed_count(bed, 1, 3, 0x2, -1, 0);
+		bed_count(bed, 2, 1, 0x1, -1, 0);
+		bed_run(bed, rows[i].script);
+		assert_int_equal(bed->last.fault, rows[i].fault);
+		assert_int_equal(bed_value(bed, 0), rows[i].updates);
+		assert_int_equal(bed_value(bed, 1), rows[i].hits);
+		assert_int_equal(bed_value(bed, 2), rows[i].reads);
+		assert_int_equal(quipu_vtd_memory_load(bed->memory, leaf) & 0x300, rows[i].flags);
+		bed_free(bed);
+	}
+}
+
+/* The tables of a first stage lie in pages of the second, which says who may read and change them.
+ */
+static void nested_tables_need_permission(void **state)
+{
+	static const struct {
+		uint64_t page, denied;
+		const char *script;
+		uint8_t fault;
+	} rows[] = {
+		{0x200000, 1, "r B", 0x75},				/* the first table */
+		{0x201000, 1, "r B", 0x76},				/* a later one */
+		{0x203000, 1, "r B", 0x76}, {0x203000, 2, "w B", 0x77}, /* D cannot be set there */
+		{0x200000, 0, "w B", 0},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		struct bed_setup setup = {.kind = BED_NESTED};
+		struct bed *bed = bed_new(&setup);
+
+		change(bed, quipu_vtd_leaf_address(bed->outer, rows[i].page), rows[i].denied, 0);
+		bed_run(bed, rows[i].script);
+		assert_int_equal(bed->last.fault, rows[i].fault);
+		bed_free(bed);
+	}
+}
+
+/* Bit 12 of a large page of the first stage is its PAT; the next one is reserved. */
+static void pat_is_no_address(void **state)
+{
+	(void)state;
+	for (unsigned bit = 12; bit < 14; bit++) {
+		struct bed_setup setup = {.kind = BED_FS, .page = 2 << 20, .pages = 2};
+		struct bed *bed = bed_new(&setup);
+		uint64_t frame;
+
+		bed_run(bed, "p5 r B");
+		frame = bed->last.addr;
+		bed_run(bed, "inv 12");
+		change(bed, quipu_vtd_leaf_address(bed->domain, B), 0, UINT64_C(1) << bit);
+		bed_run(bed, "p5 r B");
+		assert_int_equal(bed->last.fault, bit == 12 ? 0 : 0x72);
+		if (bit == 12)
+			assert_int_equal(bed->last.addr, frame);
+		bed_free(bed);
+	}
+}
+
+/* A supervisor writes to what is read-only, unless WPE is set. */
+static void supervisors_write_unless_wpe(void **state)
+{
+	(void)state;
+	for (unsigned wpe = 0; wpe < 2; wpe++) {
+		struct bed_setup setup = {.kind = BED_FS};
+		struct bed *bed = bed_new(&setup);
+		struct quipu_vtd_request rq = {.addr = B,
+					       .pasid = 5,
+					       .len = 64,
+					       .rid = RID,
+					       .op = QUIPU_VTD_WRITE,
+					       .priv = true};
+
+		change(bed, quipu_vtd_leaf_address(bed->domain, B), 2, 0);
+		change(bed, quipu_vtd_pasid_address(bed->tables, RID, 5) + 16, 0x10,
+		       wpe ? 0x10 : 0);
+		quipu_vtd_dma(bed->unit, &rq, &bed->last);
+		assert_int_equal(bed->last.fault, wpe ? 0x85 : 0);
+		rq.priv = false;
+		quipu_vtd_dma(bed->unit, &rq, &bed->last);
+		assert_int_equal(bed->last.fault, 0x85);
+		bed_free(bed);
+	}
+}
+
+/* FRI is the record of the first fault that software has not seen. */
+static void the_first_record_is_pointed_at(void **state)
+{
+	struct bed_setup setup = {.kind = BED_LEGACY, .pages = 1};
+	struct bed *bed = bed_new(&setup);
+	struct quipu_vtd_request rq = {.addr = B, .pasid = -1, .len = 64};
+
+	(void)state;
+	for (unsigned i = 0; i < 5; i++) {
+		rq.rid = (uint16_t)(0x100 * (i + 1));
+		quipu_vtd_dma(bed->unit, &rq, &bed->last);
+		assert_int_equal(bed_rd32(bed, 0x34) >> 8 & 0xff, i < 3 ? 0 : 3);
+		for (unsigned k = 0; k < 3 && i == 2; k++)
+			bed_wr64(bed, 0x508 + 16 * k, UINT64_C(1) << 63);
+	}
+	assert_int_equal(bed_rd64(bed, 0x508 + 16 * 3) & 0xffff, 0x400);
+	bed_free(bed);
+}
+
+/* FPD of a PASID directory's entry: also when the PASID cache answers for it. */
+static void the_directory_disables_faults(void **state)
+{
+	(void)state;
+	for (unsigned disabled = 0; disabled < 2; disabled++) {
+		struct bed_setup setup = {.kind = BED_SS, .pages = 1};
+		struct bed *bed = bed_new(&setup);
+		uint64_t directory =
+			quipu_vtd_memory_load(bed->memory,
+					      quipu_vtd_context_address(bed->tables, RID)) &
+			ADDRESS;
+
+		change(bed, directory, 0, disabled ? 2 : 0);
+		for (unsigned i = 0; i < 2; i++) {
+			bed_run(bed, "r B+1000");
+			assert_int_equal(bed->last.fault, 0x79);
+			assert_int_equal(bed->last.recorded, !disabled);
+			bed_wr64(bed, 0x508, UINT64_C(1) << 63);
+			bed_wr64(bed, 0x518, UINT64_C(1) << 63);
+		}
+		bed_free(bed);
+	}
+}
+
+/* PRE of a context entry is reserved in a unit without page requests. */
+static void page_requests_that_the_unit_lacks(void **state)
+{
+	struct bed_setup setup = {.kind = BED_SS};
+	struct bed *bed = bed_new(&setup), *plain;
+	struct quipu_vtd_config config = bed->config;
+	uint64_t root = bed_rd64(bed, 0x20);
+
+	(void)state;
+	config.ecap &= ~(UINT64_C(1) << 29); /* PRS */
+	plain = bed_plain(&config);
+	quipu_vtd_memory_free(plain->memory);
+	plain->memory = bed->memory; /* the same tables */
+	quipu_vtd_enable(plain->unit, root & ADDRESS, QUIPU_VTD_SCALABLE);
+	bed_run(plain, "r B");
+	assert_int_equal(plain->last.fault, 0x42);
+	change(bed, quipu_vtd_context_address(bed->tables, RID), 0x10, 0);
+	bed_run(plain, "r B");
+	assert_int_equal(plain->last.fault, 0);
+	bed->memory = NULL;
+	plain->tables = bed->tables;
+	bed->tables = NULL;
+	bed_free(bed);
+	bed_free(plain);
 }
 
 static void modes_that_translate_nothing(void **state)
@@ -395,6 +583,13 @@ int main(void)
 	static const struct CMUnitTest plain[] = {
 		cmocka_unit_test(records_overflow),
 		cmocka_unit_test(a_hit_is_recorded_as_a_miss_would_be),
+		cmocka_unit_test(the_first_record_is_pointed_at),
+		cmocka_unit_test(the_directory_disables_faults),
+		cmocka_unit_test(page_requests_that_the_unit_lacks),
+		cmocka_unit_test(second_stage_accessed_and_dirty),
+		cmocka_unit_test(nested_tables_need_permission),
+		cmocka_unit_test(pat_is_no_address),
+		cmocka_unit_test(supervisors_write_unless_wpe),
 		cmocka_unit_test(modes_that_translate_nothing),
 		cmocka_unit_test(translated_requests_are_checked),
 		cmocka_unit_test(interrupt_range_is_no_memory),
