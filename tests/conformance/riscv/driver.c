@@ -571,6 +571,83 @@ static void expect_sequence(struct bench *b, const char *want)
 	bench_trace_clear(b);
 }
 
+/* 5.3: which config_flags an event's exclude bits become; L61 knows two of them. */
+static void filters_are_those_of_linux(void **state)
+{
+	static const struct {
+		const char *kernel;
+		uint64_t flags, config1;
+		unsigned config_flags; /* 3 VUINH, 4 VSINH, 5 UINH, 6 SINH */
+	} rows[] = {
+		{"6.12", 0, 0, 0},
+		{"6.12", QUIPU_ATTR_EXCLUDE_KERNEL, 0, 0x40},
+		{"6.12", QUIPU_ATTR_EXCLUDE_USER, 0, 0x20},
+		{"6.12", QUIPU_ATTR_EXCLUDE_HV, 0, 0},
+		{"6.12", QUIPU_ATTR_EXCLUDE_HOST, 0, 0x60},
+		{"6.12", QUIPU_ATTR_EXCLUDE_GUEST, 0, 0x18},
+		{"6.12", QUIPU_ATTR_EXCLUDE_KERNEL | QUIPU_ATTR_EXCLUDE_GUEST, 0, 0x58},
+		{"6.12", QUIPU_ATTR_EXCLUDE_KERNEL, 1, 0x10},
+		{"6.12", QUIPU_ATTR_EXCLUDE_USER, 1, 0x08},
+		{"6.12", QUIPU_ATTR_EXCLUDE_HV, 1, 0x40},
+		{"6.1", QUIPU_ATTR_EXCLUDE_KERNEL, 0, 0x40},
+		{"6.1", QUIPU_ATTR_EXCLUDE_USER, 1, 0x20},
+		{"6.1", QUIPU_ATTR_EXCLUDE_HOST | QUIPU_ATTR_EXCLUDE_GUEST, 0, 0},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		struct tree t = {.strings = {NO_SNAPSHOT, {"quipu,kernel", rows[i].kernel}}};
+		char want[64];
+		struct bench b;
+
+		bench_open(&b, &t, NULL);
+		bench_trace_clear(&b);
+		event(&b,
+		      (struct quipu_attr){HW(1), .flags = rows[i].flags,
+					  .config1 = rows[i].config1},
+		      NULL);
+		snprintf(want, sizeof(want),
+			 rows[i].config_flags > 9 ? ", flags=0x%x, " : ", flags=%x, ",
+			 rows[i].config_flags);
+		if (!b.trace || !strstr(b.trace, "config_matching") || !strstr(b.trace, want))
+			fail_msg("row %zu: no %s in %s", i, want, b.trace ? b.trace : "nothing");
+		bench_close(&b);
+	}
+}
+
+/*
+ * 5.5: whatever the period, a counter of W bits starts no further than half its range before the
+ * overflow, so that the handler comes by before a second wrap.
+ */
+static void long_periods_go_in_halves(void **state)
+{
+	const uint64_t half = (UINT64_C(1) << 40) / 2 - 1;
+	struct tree t = {.width = 40, .strings = {NO_SNAPSHOT}};
+	struct quipu_event *e;
+	struct bench b;
+	char want[64];
+	struct ring r;
+
+	(void)state;
+	bench_open(&b, &t, NULL);
+	bench_trace_clear(&b);
+	e = event(&b,
+		  (struct quipu_attr){HW(1), .sample_period = UINT64_C(1) << 41,
+				      .sample_type = SAMPLE},
+		  NULL);
+	snprintf(want, sizeof(want), "value=0x%" PRIx64 ")", -half & bits_mask(40));
+	if (!strstr(b.trace, want))
+		fail_msg("no %s in %s", want, b.trace);
+	ring_map(&r, e);
+	for (unsigned i = 0; i < 8; i++)
+		bench_feed(&b, INSN, UINT64_C(1) << 39, 0x10);
+	ring_drain(&r);
+	assert_int_equal(r.samples, 2);
+	assert_int_equal(bench_value(e), UINT64_C(1) << 42);
+	bench_close(&b);
+	free(r.mem);
+}
+
 static void calls_are_those_of_linux(void **state)
 {
 	struct quipu_event *e, *other, *fw;
@@ -1009,6 +1086,8 @@ static const struct CMUnitTest tests[] = {
 	TEST("P15 record -c takes exactly every period", record_takes_every_period),
 	TEST("P16 record of a cache event", record_of_a_cache_event),
 	TEST("P17 a counting member of a sampling group is exact", group_member_counts_exactly),
+	TEST("5.3 exclude bits and config_flags", filters_are_those_of_linux),
+	TEST("5.5 a period longer than the counter", long_periods_go_in_halves),
 	TEST("P18 calls for enable, overflow, disable", calls_are_those_of_linux),
 	TEST("P19 hotplug", hotplug_stops_and_resets),
 	TEST("P20 perf_user_access", user_access_follows_the_sysctl),

@@ -454,7 +454,7 @@ static void p22_groups_that_are_too_large(void **state)
 {
 	struct lab *lab = lab_new("vtd", lab_quiet, -1);
 	struct quipu_attr attr = lab_attr(lab, "dmar0", 0x30000002, 0, 0);
-	struct quipu_event *leader, *member;
+	struct quipu_event *leader, *member, *second;
 	struct quipu_count count;
 
 	(void)state;
@@ -464,6 +464,12 @@ static void p22_groups_that_are_too_large(void **state)
 	for (unsigned i = 2; i <= 16; i++)
 		assert_int_equal(lab_try(lab, attr, -1, 0, leader, &member), 0);
 	assert_int_equal(lab_try(lab, attr, -1, 0, leader, &member), -EINVAL);
+	/* Members that are off are not counted. */
+	attr.flags = QUIPU_ATTR_DISABLED;
+	assert_int_equal(lab_try(lab, attr, -1, 0, NULL, &second), 0);
+	for (unsigned i = 2; i <= 20; i++)
+		assert_int_equal(lab_try(lab, attr, -1, 0, second, &member), 0);
+	quipu_event_close(second);
 	assert_int_equal(quipu_event_ioctl(leader, PERF_EVENT_IOC_ENABLE, 0), 0);
 	lab_pass(lab, 50000000);
 	quipu_event_count(leader, &count);

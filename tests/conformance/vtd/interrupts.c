@@ -390,6 +390,64 @@ static void page_request_refused_by_the_tables(void **state)
 	bed_free(bed);
 }
 
+/* One message until software has seen what came; then one again. */
+static void page_requests_interrupt_once(void **state)
+{
+	struct bed *bed = with_pages();
+
+	(void)state;
+	bed_wr32(bed, 0xe4, 0x77);
+	bed_wr32(bed, 0xe8, 0xfee05000);
+	bed_wr32(bed, 0xe0, 0);
+	for (unsigned i = 0; i < 3; i++)
+		quipu_vtd_page_request(bed->unit, &page, NULL);
+	assert_int_equal(bed->msis, 1);
+	assert_int_equal(bed->msi_data, 0x77);
+	assert_int_equal(bed->msi_addr, 0xfee05000);
+	bed_wr32(bed, 0xdc, 1); /* PPR */
+	quipu_vtd_page_request(bed->unit, &page, NULL);
+	assert_int_equal(bed->msis, 2);
+	bed_free(bed);
+}
+
+/* Table 27: what a posted page request makes the unit forget; the next access to page 0 says what.
+ */
+static void page_requests_invalidate(void **state)
+{
+	static const struct {
+		struct bed_setup setup;
+		const char *access;
+		int32_t pasid;
+		uint64_t addr;	 /* of the request */
+		bool leaf, walk; /* does the access hit the IOTLB, and if not the PDE? */
+	} rows[] = {
+		{{.kind = BED_FS}, "p5 r B", 5, B, false, false},
+		{{.kind = BED_FS}, "p5 r B", 5, B + 0x1000, true, false},
+		{{.kind = BED_SS}, "r B", -1, B, false, false},
+		{{.kind = BED_SS}, "r B", -1, B + 0x1000, true, false},
+		{{.kind = BED_NESTED}, "r B", -1, B + 0x1000, false, false},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		struct bed *bed = bed_new(&rows[i].setup);
+		struct quipu_vtd_page_request rq = page;
+
+		bed_wr64(bed, 0xd0, quipu_vtd_memory_alloc(bed->memory, 1));
+		rq.pasid = rows[i].pasid;
+		rq.addr = rows[i].addr;
+		bed_run(bed, rows[i].access);
+		assert_int_equal(quipu_vtd_page_request(bed->unit, &rq, NULL),
+				 QUIPU_VTD_PAGE_POSTED);
+		bed_count(bed, 0, 3, 0x2, -1, 0);
+		bed_count(bed, 1, 2, rows[i].setup.kind == BED_SS ? 0x20 : 0x80, -1, 0);
+		bed_run(bed, rows[i].access);
+		assert_int_equal(bed_value(bed, 0), rows[i].leaf);
+		assert_int_equal(bed_value(bed, 1), rows[i].walk);
+		bed_free(bed);
+	}
+}
+
 int main(void)
 {
 	static const struct CMUnitTest plain[] = {
@@ -405,6 +463,8 @@ int main(void)
 		cmocka_unit_test(d40_page_request_is_posted),
 		cmocka_unit_test(d41_full_queue_answers_by_itself),
 		cmocka_unit_test(page_request_refused_by_the_tables),
+		cmocka_unit_test(page_requests_interrupt_once),
+		cmocka_unit_test(page_requests_invalidate),
 	};
 	enum { NPLAIN = sizeof(plain) / sizeof(plain[0]) };
 	enum { NMESSAGES = sizeof(messages) / sizeof(messages[0]) };
