@@ -24,6 +24,12 @@ static inline uint64_t bits_get(uint64_t v, unsigned hi, unsigned lo)
 	return (v >> lo) & bits_mask(hi - lo + 1);
 }
 
+/* @v in bits hi..lo; what does not fit is cut off. */
+static inline uint64_t bits_put(uint64_t v, unsigned hi, unsigned lo)
+{
+	return (v & bits_mask(hi - lo + 1)) << lo;
+}
+
 /* @v of @n bits, sign-extended. */
 static inline int64_t bits_sign(uint64_t v, unsigned n)
 {

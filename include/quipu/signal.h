@@ -94,6 +94,10 @@ enum quipu_named_signal {
 									     p: p more */
 	QUIPU_SIGNAL_PAIR_WRITE_LINES = QUIPU_SIGNAL_PAIR_READ_LINES + 4,
 	QUIPU_SIGNAL_PAIR_LAST = QUIPU_SIGNAL_PAIR_WRITE_LINES + 3,
+	/* instructions that load, or store, counted where they access: an interrupt of one tells
+	 * the address and how far the access went */
+	QUIPU_SIGNAL_MARKED_LOADS,
+	QUIPU_SIGNAL_MARKED_STORES,
 	QUIPU_SIGNAL_STALL_FRONTEND,
 	QUIPU_SIGNAL_STALL_BACKEND,
 	QUIPU_SIGNAL_UNALIGNED,

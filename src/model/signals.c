@@ -31,6 +31,8 @@ bool quipu_model_counts(const struct quipu_model *m, quipu_signal signal)
 	case QUIPU_SIGNAL_L1D_WRITES:
 	case QUIPU_SIGNAL_L1D_WRITE_MISSES:
 	case QUIPU_SIGNAL_L1D_WRITEBACKS:
+	case QUIPU_SIGNAL_MARKED_LOADS:
+	case QUIPU_SIGNAL_MARKED_STORES:
 	case QUIPU_SIGNAL_MEM_READ_LINES:
 	case QUIPU_SIGNAL_MEM_WRITE_LINES: return m->l1d.sets;
 	case QUIPU_SIGNAL_L2_READS:

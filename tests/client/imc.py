@@ -293,6 +293,22 @@ def branch_stacks(work):
     holds("no other filter" in result.err, f"the reason\n{result}")
 
 
+@test("mem-loads and mem-stores: every hundredth access, with its address, what served it and how long that took (C26)")
+def marked(work):
+    for event, op in (("mem-loads", "LOAD"), ("mem-stores", "STORE")):
+        total = work.count(event, REALISTIC, "1", "16", options=["-m", "power9"])
+        on(work, "perf", "record", "-q", "-d", "-W", "-e", f"cpu/{event}/", "-c", "100", "-o", "perf.data", "--",
+           REALISTIC, "1", "16")
+        rows = re.findall(r"^ *([0-9a-f]+) +[0-9a-f]+ \|OP (\w+)\|LVL (\w+).*?\|BLK +N/A +(\d+)",
+                          work.run("perf", "script", "-i", "perf.data", "-F", "addr,data_src,weight", status=0).out, re.M)
+        # The addresses of a program's strings differ, so a count may by a few.
+        holds(abs(len(rows) - total // 100) <= 2 and len(rows) > 2000, f"{len(rows)} samples of {total}")
+        holds(all(int(addr, 16) and what == op for addr, what, _, _ in rows), f"{rows[:5]}")
+        times = {level: [int(n) for _, _, at, n in rows if at == level] for level in ("L1", "L2", "Local")}
+        holds(len(times["L1"]) > len(rows) / 2 and min(times["L1"]) == 1, f"{event}: most hit level 1")
+        holds(min(times["L2"]) > 1 and min(times["Local"]) > max(10, min(times["L2"])), f"{event}: {times}")
+
+
 @test("an event of the document that no POWER9 catalog has is answered with the reason and the nearest one")
 def absent(work):
     for name in ("nest_mcs0/PM_MCS_DOWN_128B_DATA_XFER_MC0/", "PM_MCS_DOWN_128B_DATA_XFER_MC0"):

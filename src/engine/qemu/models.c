@@ -369,6 +369,38 @@ static void accessed_label(unsigned vcpu, uint32_t info, uint64_t va, void *udat
 	access_missed(vcpu, info, va, udata);
 }
 
+/* Is there a scalar that counts accesses one by one? */
+static bool marking(void)
+{
+	for (unsigned i = 0; i < nmoved; i++)
+		if (moved[i].count == MODEL_MARKED_LOADS || moved[i].count == MODEL_MARKED_STORES)
+			return true;
+	return false;
+}
+
+/*
+ * An instruction counts once, whatever QEMU makes of its access. Blocks are told apart by the
+ * instructions before them, which grow with each that is entered.
+ */
+static void accessed_marked(unsigned vcpu, uint32_t info, uint64_t va, void *udata)
+{
+	struct seg_vcpu *v = &engine_pub[vcpu < SEG_VCPUS ? vcpu : 0];
+	struct models *s = vcpu_models(v);
+	unsigned store = qemu_plugin_mem_is_store(info);
+	uint64_t entry = (uint64_t)v->base[SEG_LANE_INSTRUCTIONS] + v->acc[SEG_LANE_INSTRUCTIONS];
+	uint32_t index = (uint32_t)(uintptr_t)udata << 1 | store;
+
+	if (vcpu >= SEG_VCPUS || !s->ready)
+		return;
+	if (entry != s->marked || index != s->marked_index) {
+		s->marked = entry;
+		s->marked_index = index;
+		++*s->memory.at[store ? MODEL_MARKED_STORES : MODEL_MARKED_LOADS];
+		s->memory.changed = 1;
+	}
+	access_missed(vcpu, info, va, udata);
+}
+
 static qemu_plugin_vcpu_mem_cb access_callback(void)
 {
 	const struct quipu_model *m = &engine.model;
@@ -377,6 +409,8 @@ static qemu_plugin_vcpu_mem_cb access_callback(void)
 
 	if (engine.features & SEG_LABEL)
 		return accessed_label;
+	if (marking())
+		return accessed_marked;
 	if (ask_qemu)
 		return access_missed;
 	if (usual && m->dtlb.shift == 12)

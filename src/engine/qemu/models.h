@@ -22,6 +22,9 @@ struct models {
 	struct model_predictor predict;
 	void *bytes; /* of the caches */
 	bool ready;
+	uint64_t
+		marked; /* the last instruction that was counted as marked: its entry, its index, */
+	uint32_t marked_index;
 	bool watched; /* a signal that the models count has a deadline */
 };
 _Static_assert(sizeof(struct models) == MODELS_STRIDE, "stride");

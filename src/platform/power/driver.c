@@ -3,7 +3,7 @@
  * The driver of the POWER9 core PMU on bare metal: Linux 6.12 arch/powerpc/perf/core-book3s.c,
  * power9-pmu.c; power-cpu sheet section 5.
  *
- * Not there: event-based branches, data sources and weights.
+ * Not there: event-based branches.
  * An event that the model cannot count is refused (property quipu,unknown-events = "zero": opens
  * and reads 0, as Linux would).
  */
@@ -529,9 +529,9 @@ static quipu_signal power_signal(const struct quipu_event *e, bool *filtered)
 	if (!(quipu_event_attr(e)->flags & QUIPU_ATTR_EXCLUDE_HV) && hypervisor_adds(d, x))
 		return QUIPU_SIGNAL_NONE;
 	if (x && bits_get(code, POWER_MARK))
-		return eligible == 5   ? QUIPU_SIGNAL_LOADS
-		       : eligible == 7 ? QUIPU_SIGNAL_STORES
-				       : x->signal;
+		return eligible == ELIGIBLE_LOADS    ? QUIPU_SIGNAL_MARKED_LOADS
+		       : eligible == ELIGIBLE_STORES ? QUIPU_SIGNAL_MARKED_STORES
+						     : x->signal;
 	return x && x->minus == QUIPU_SIGNAL_NONE ? x->signal : QUIPU_SIGNAL_NONE;
 }
 
@@ -599,6 +599,39 @@ static void in_hypervisor(struct power_driver *d, const struct quipu_interrupt *
 	sample->through_kernel = true;
 }
 
+/* perf_mem_data_src of a marked access, by type and source of SIER. */
+static uint64_t data_source(uint64_t sier)
+{
+	static const struct {
+		uint64_t level, number;
+	} from[] = {
+		[1] = {PERF_MEM_LVL_L1, PERF_MEM_LVLNUM_L1},
+		[2] = {PERF_MEM_LVL_L2, PERF_MEM_LVLNUM_L2},
+		[3] = {PERF_MEM_LVL_L3, PERF_MEM_LVLNUM_L3},
+		[SIER_SOURCE_MEMORY] = {PERF_MEM_LVL_LOC_RAM, PERF_MEM_LVLNUM_RAM},
+	};
+	uint64_t type = bits_get(sier, SIER_TYPE), source = bits_get(sier, SIER_SOURCE);
+
+	if ((type != SIER_LOAD && type != SIER_STORE) || !source || source > SIER_SOURCE_MEMORY)
+		return 0;
+	return PERF_MEM_S(OP, LOAD) * (type == SIER_LOAD) |
+	       PERF_MEM_S(OP, STORE) * (type == SIER_STORE) |
+	       (PERF_MEM_LVL_HIT | from[source].level) << PERF_MEM_LVL_SHIFT |
+	       PERF_MEM_S(SNOOP, HIT) | from[source].number << PERF_MEM_LVLNUM_SHIFT;
+}
+
+/* What the registers tell of a marked instruction's access. */
+static void read_marked(struct power_driver *d, unsigned cpu, struct quipu_sample *sample)
+{
+	uint64_t sier = mfspr(d, cpu, SPR_SIER), mmcra = mfspr(d, cpu, SPR_MMCRA);
+
+	sample->addr = sier & SIER_SDAR_VALID ? mfspr(d, cpu, SPR_SDAR) : 0;
+	sample->data_src = data_source(sier);
+	if (bits_get(sier, SIER_TYPE))
+		sample->weight = bits_get(mmcra, MMCRA_MANTISSA)
+				 << 2 * bits_get(mmcra, MMCRA_EXPONENT);
+}
+
 static void write_counter(struct core_pmu *base, struct quipu_event *e)
 {
 	const struct quipu_hw_event *hw = quipu_event_hw(e);
@@ -637,6 +670,8 @@ static void serve(struct power_driver *d, unsigned cpu, struct quipu_event *e,
 
 	if (t->irq)
 		core_pmu_sample(t->irq, &sample);
+	if (t->irq && bits_get(hw->config, POWER_MARK))
+		read_marked(d, cpu, &sample);
 	if (t->irq && (quipu_event_attr(e)->sample_type & PERF_SAMPLE_REGS_INTR)) {
 		read_regs(d, cpu, t, regs);
 		sample.regs = regs;

@@ -7,7 +7,7 @@
  * does). In a partition HV = 1 is the hypervisor's, whose code runs as others say
  * (power_pmu_visit). A counter is its value when it was last looked at plus what its signal has
  * moved since; it stands at exactly 0x80000000 when its alert freezes it (no skid). Not modelled:
- * threshold counter, BHRB, event-based branches, TRIGGER, time-base events.
+ * threshold events, BHRB, event-based branches, TRIGGER, time-base events.
  */
 #include "platform/power/hardware.h"
 
@@ -48,6 +48,7 @@ struct power_pmu {
 	void (*pmi)(void *arg, unsigned cpu, const struct quipu_interrupt *);
 	void *arg;
 	uint64_t declared[DECLARED];
+	struct quipu_model model; /* what a miss costs */
 };
 
 /* ---- what a counter counts ---- */
@@ -61,16 +62,16 @@ static bool frozen(const struct power_cpu *c, unsigned i)
 	return c->mmcr2 & POWER_FCP >> 9 * i;
 }
 
-/* Marked instructions: those that MMCRA makes eligible, 5 loads, 7 stores. */
+/* Marked instructions: those that MMCRA makes eligible. */
 static quipu_signal marked(const struct power_cpu *c)
 {
-	uint64_t eligible = bits_get(c->mmcra, 6, 4);
+	uint64_t eligible = bits_get(c->mmcra, MMCRA_ELIGIBLE);
 
 	if (!(c->mmcra & 1))
 		return QUIPU_SIGNAL_NONE;
-	return eligible == 5   ? QUIPU_SIGNAL_LOADS
-	       : eligible == 7 ? QUIPU_SIGNAL_STORES
-			       : QUIPU_SIGNAL_INSTRUCTIONS;
+	return eligible == ELIGIBLE_LOADS    ? QUIPU_SIGNAL_MARKED_LOADS
+	       : eligible == ELIGIBLE_STORES ? QUIPU_SIGNAL_MARKED_STORES
+					     : QUIPU_SIGNAL_INSTRUCTIONS;
 }
 
 static const struct power_event *selected(const struct power_cpu *c, unsigned i)
@@ -171,6 +172,59 @@ static bool alert_due(const struct power_cpu *c)
 	return false;
 }
 
+/* Where the data of a marked access came from (SIER, sheet 5.7). */
+static uint64_t source_of(uint32_t events)
+{
+	return events & QUIPU_INSN_LL_MISS   ? SIER_SOURCE_MEMORY
+	       : events & QUIPU_INSN_L2_MISS ? 3
+	       : events & QUIPU_INSN_L1_MISS ? 2
+					     : 1;
+}
+
+/* Cycles until a marked access had its data, as the machine's models have them. */
+static uint64_t latency_of(const struct power_pmu *p, uint32_t events)
+{
+	const struct quipu_model *m = &p->model;
+	uint64_t data = events & QUIPU_INSN_LL_MISS   ? m->memory
+			: events & QUIPU_INSN_L2_MISS ? m->l3.latency
+			: events & QUIPU_INSN_L1_MISS ? m->l2.latency
+						      : 0;
+	uint64_t walk = events & QUIPU_INSN_STLB_MISS  ? m->walk
+			: events & QUIPU_INSN_TLB_MISS ? m->second_tlb
+						       : 0;
+
+	return 1 + data + walk;
+}
+
+/* Seven bits, and how often two more were left out. */
+static uint64_t threshold(uint64_t latency)
+{
+	uint64_t exponent = 0;
+
+	while (latency > 0x7f && exponent < 7) {
+		latency >>= 2;
+		exponent++;
+	}
+	return bits_put(latency < 0x7f ? latency : 0x7f, MMCRA_MANTISSA) |
+	       bits_put(exponent, MMCRA_EXPONENT);
+}
+
+/* What marking tells of the instruction of the alert. */
+static void latch_marked(struct power_pmu *p, struct power_cpu *c,
+			 const struct quipu_interrupt *irq)
+{
+	uint64_t eligible = bits_get(c->mmcra, MMCRA_ELIGIBLE);
+
+	c->mmcra &=
+		~(bits_put(~UINT64_C(0), MMCRA_MANTISSA) | bits_put(~UINT64_C(0), MMCRA_EXPONENT));
+	if (!(c->mmcra & 1) || (eligible != ELIGIBLE_LOADS && eligible != ELIGIBLE_STORES))
+		return;
+	c->sier |= bits_put(eligible == ELIGIBLE_LOADS ? SIER_LOAD : SIER_STORE, SIER_TYPE) |
+		   bits_put(source_of(irq->insn.events), SIER_SOURCE) |
+		   (irq->addr ? SIER_SDAR_VALID : 0);
+	c->mmcra |= threshold(latency_of(p, irq->insn.events));
+}
+
 static void alert(struct power_pmu *p, unsigned cpu, const struct quipu_interrupt *irq)
 {
 	struct power_cpu *c = &p->cpus[cpu];
@@ -182,6 +236,7 @@ static void alert(struct power_pmu *p, unsigned cpu, const struct quipu_interrup
 		c->siar = irq->pc;
 		c->sier = SIER_SIAR_VALID | SIER_SIPR | (p->partition ? 0 : SIER_SIHV);
 		c->sdar = irq->addr;
+		latch_marked(p, c, irq);
 	}
 	restart_all(p, cpu);
 	if (p->pmi)
@@ -512,6 +567,7 @@ struct power_pmu *power_pmu_new(const struct quipu_machine *machine, struct quip
 		return NULL;
 	p->signals = signals;
 	p->ncpus = machine->ncpus;
+	quipu_model_read(machine, &p->model, NULL);
 	p->cpus = calloc(p->ncpus, sizeof(*p->cpus));
 	if (!p->cpus) {
 		free(p);

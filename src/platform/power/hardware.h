@@ -8,6 +8,7 @@
 #include <stdint.h>
 
 #include <quipu/machine.h>
+#include <quipu/model.h>
 #include <quipu/signal.h>
 
 #include "platform/power/constraint.h"
@@ -38,6 +39,17 @@ enum power_spr {
 #define SIER_SIPR	UINT64_C(0x2000000)
 #define SIER_SIHV	UINT64_C(0x1000000)
 #define SIER_SIAR_VALID UINT64_C(0x0400000)
+#define SIER_SDAR_VALID UINT64_C(0x0200000)
+/* Fields, high and low bit. */
+#define MMCRA_ELIGIBLE	6, 4
+#define MMCRA_MANTISSA	25, 19 /* of the threshold counter: mantissa << 2 * exponent */
+#define MMCRA_EXPONENT	29, 27
+#define SIER_TYPE	17, 15
+#define SIER_SOURCE	3, 1
+
+enum { ELIGIBLE_LOADS = 5, ELIGIBLE_STORES = 7 };
+enum { SIER_LOAD = 1, SIER_STORE = 2 };
+#define SIER_SOURCE_MEMORY 4u /* of this chip; 1 to 3 are the caches of these levels */
 
 struct power_event;
 struct power_pmu;

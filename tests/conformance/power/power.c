@@ -16,12 +16,14 @@
 
 #include <libfdt.h>
 
+#include <quipu/bits.h>
 #include <quipu/system.h>
 #include <quipu/tree.h>
 
 #include "platform/power/constraint.h"
 #include "platform/power/driver.h"
 #include "platform/power/events.h"
+#include "platform/power/hardware.h"
 
 static struct {
 	struct quipu_machine *machine;
@@ -952,22 +954,76 @@ static void c26_every_nth_load(void **state)
 	struct quipu_attr attr = {.type = PERF_TYPE_RAW,
 				  .config = UINT64_C(0x34340401e0),
 				  .sample_period = 100,
-				  .sample_type = PERF_SAMPLE_IP | PERF_SAMPLE_ADDR};
-	const struct quipu_caller who = {.perfmon = true, .ipc_lock = true};
-	void *ring = aligned_alloc(4096, 9 * 4096);
-	struct quipu_event *e;
+				  .sample_type = PERF_SAMPLE_IP | PERF_SAMPLE_ADDR |
+						 PERF_SAMPLE_WEIGHT | PERF_SAMPLE_DATA_SRC};
+	void *ring;
+	struct quipu_event *e = sampling(&attr, &ring, 8);
+	uint64_t sample[5];
 
 	(void)state;
-	assert_non_null(ring);
-	memset(ring, 0, 9 * 4096);
-	assert_int_equal(open_attr(&attr, 100, -1, NULL, &e), 0);
-	assert_int_equal(quipu_event_map(e, &who, ring, 8, true), 0);
-	feed(QUIPU_SIGNAL_STORES, 5000);
-	feed(QUIPU_SIGNAL_LOADS, 1234);
+	feed(QUIPU_SIGNAL_MARKED_STORES, 5000);
+	feed(QUIPU_SIGNAL_MARKED_LOADS, 1234);
 	assert_int_equal(samples_of(ring, 8), 12);
-	quipu_event_unmap(e);
-	quipu_event_close(e);
-	free(ring);
+	assert_int_equal(count(e), 1234);
+	/* Nothing is known of these but that they hit: level 1, one cycle. */
+	memcpy(sample, (uint8_t *)ring + 4096, sizeof(sample));
+	assert_int_equal(sample[1], 0x10001234);
+	assert_int_equal(sample[2], 0);
+	assert_int_equal(sample[3], 1);
+	assert_int_equal(sample[4], PERF_MEM_S(OP, LOAD) | PERF_MEM_S(LVL, HIT) |
+					    PERF_MEM_S(LVL, L1) | PERF_MEM_S(SNOOP, HIT) |
+					    PERF_MEM_S(LVLNUM, L1));
+	close_sampling(e, ring);
+}
+
+/* The registers by themselves: an alert of a marked access, and what its source makes of it. */
+static void c26_sier_tells_the_access(void **state)
+{
+	static const struct {
+		uint32_t events;
+		uint64_t eligible, type, source, least, most; /* latency */
+	} rows[] = {
+		{0, 5, 1, 1, 1, 1},
+		{QUIPU_INSN_L1_MISS, 5, 1, 2, 2, 40},
+		{QUIPU_INSN_L1_MISS | QUIPU_INSN_L2_MISS, 5, 1, 3, 10, 200},
+		{QUIPU_INSN_L1_MISS | QUIPU_INSN_L2_MISS | QUIPU_INSN_LL_MISS, 5, 1, 4, 100, 1000},
+		{QUIPU_INSN_TLB_MISS | QUIPU_INSN_STLB_MISS, 5, 1, 1, 2, 1000},
+		{QUIPU_INSN_L1_MISS, 7, 2, 2, 2, 40},
+		{QUIPU_INSN_L1_MISS, 0, 0, 0, 0, 0},
+	};
+
+	(void)state;
+	for (unsigned i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		struct quipu_signals *signals = quipu_manual_signals_base(bed.manual);
+		struct power_pmu *p = power_pmu_new(bed.machine, signals);
+		struct quipu_interrupt irq = {.slots = bits_one(3),
+					      .pc = 0x1000,
+					      .addr = 0x5678,
+					      .insn = {.events = rows[i].events, .size = 4}};
+		uint64_t sier, sdar, mmcra, latency;
+
+		assert_non_null(p);
+		power_mtspr(p, 0, SPR_MMCRA, 1 | rows[i].eligible << 4);
+		power_mtspr(p, 0, SPR_MMCR1, 0xe0);
+		power_mtspr(p, 0, SPR_PMC1 + 3, PMC_NEGATIVE - 1);
+		power_mtspr(p, 0, SPR_MMCR0, MMCR0_PMAE | MMCR0_PMCJCE);
+		signals->interrupt = NULL;
+		feed(rows[i].eligible == 5   ? QUIPU_SIGNAL_MARKED_LOADS
+		     : rows[i].eligible == 7 ? QUIPU_SIGNAL_MARKED_STORES
+					     : QUIPU_SIGNAL_INSTRUCTIONS,
+		     1);
+		power_pmu_interrupt(p, &irq);
+		power_mfspr(p, 0, SPR_SIER, &sier);
+		power_mfspr(p, 0, SPR_SDAR, &sdar);
+		power_mfspr(p, 0, SPR_MMCRA, &mmcra);
+		latency = bits_get(mmcra, MMCRA_MANTISSA) << 2 * bits_get(mmcra, MMCRA_EXPONENT);
+		assert_int_equal(bits_get(sier, SIER_TYPE), rows[i].type);
+		assert_int_equal(bits_get(sier, SIER_SOURCE), rows[i].source);
+		assert_int_equal(!!(sier & SIER_SDAR_VALID), rows[i].type != 0);
+		assert_int_equal(sdar, 0x5678);
+		assert_in_range(latency, rows[i].least, rows[i].most);
+		power_pmu_free(p);
+	}
 }
 
 #define CASE(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
@@ -1005,6 +1061,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(c12_unknown_codes_open_and_read_0, setup_zero,
 						teardown),
 		CASE(c26_every_nth_load),
+		CASE(c26_sier_tells_the_access),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
