@@ -16,6 +16,7 @@
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/time.h>
 #include <unistd.h>
 
 #include "client/gate_impl.h"
@@ -429,6 +430,7 @@ static int require(struct gate *g, struct quipu_event *e)
  * blocking at first as perf_event_open's. */
 static int make_descriptor(struct gate *g, struct gate_event *e)
 {
+	const struct timeval soon = {.tv_usec = 1000};
 	struct sockaddr_un address;
 	char name[GATE_NAME_MAX];
 	socklen_t len;
@@ -436,6 +438,9 @@ static int make_descriptor(struct gate *g, struct gate_event *e)
 
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends))
 		return -errno;
+	/* A read that nobody catches (notifier.h) finds no counts, and shall not wait for any. */
+	if (g->config.notifier)
+		setsockopt(ends[1], SOL_SOCKET, SO_RCVTIMEO, &soon, sizeof(soon));
 	gate_event_name(name, g->pid, e->id);
 	len = gate_address(&address, name);
 	if (bind(ends[0], (struct sockaddr *)&address, len))

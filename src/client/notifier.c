@@ -154,7 +154,7 @@ void notifier_hang_up(struct notifier *n, struct party *p)
 	if (p->connection >= 0)
 		close(p->connection);
 	p->connection = -1;
-	p->nwatched = p->nepoll = 0;
+	p->nwatched = p->nsets = 0;
 }
 
 /* ---- memory of a client ---- */

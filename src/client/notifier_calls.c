@@ -71,6 +71,24 @@ static uint64_t event_id(struct call *c, int fd)
 	return id;
 }
 
+/* Those of events that are there no more make room. */
+static void forget_closed(struct call *c)
+{
+	struct party *p = c->party;
+	size_t kept = 0;
+
+	for (size_t i = 0; i < p->nwatched; i++) {
+		struct watched *w = &p->watched[i];
+		const struct board_cell *cell = &c->n->board->cells[w->cell % BOARD_CELLS];
+
+		if (__atomic_load_n(&cell->id, __ATOMIC_RELAXED) == w->id)
+			p->watched[kept++] = *w;
+		else
+			p->nsets -= w->set >= 0;
+	}
+	p->nwatched = kept;
+}
+
 struct watched *notifier_watched(struct call *c, uint64_t id)
 {
 	struct exchange x = {.request = {.op = GATE_LOOKUP, .event = id}};
@@ -82,12 +100,14 @@ struct watched *notifier_watched(struct call *c, uint64_t id)
 			return &p->watched[i];
 	if (notifier_ask(c, &x) < 0)
 		return NULL;
+	if (c->n->board && p->nwatched % 64 == 63)
+		forget_closed(c);
 	w = realloc(p->watched, (p->nwatched + 1) * sizeof(*w));
 	if (!w)
 		return NULL;
 	p->watched = w;
 	w += p->nwatched++;
-	*w = (struct watched){.id = id, .cell = (unsigned)x.reply.values[1], .epoll = -1};
+	*w = (struct watched){.id = id, .cell = (unsigned)x.reply.values[1], .set = -1};
 	return w;
 }
 

@@ -26,8 +26,10 @@
 struct watched {
 	uint64_t id; /* 0: free */
 	unsigned cell;
-	bool handed; /* the last wait for it went to the host's kernel: its tokens may be old */
-	int epoll;   /* the descriptor that is in an epoll set, -1 */
+	bool handed;	 /* the last wait for it went to the host's kernel: its tokens may be old */
+	int set, fd;	 /* an epoll set that its descriptor is in, -1 */
+	uint32_t events; /* there */
+	uint64_t data;
 };
 
 /* A process that has made a call of ours. */
@@ -37,7 +39,7 @@ struct party {
 	int connection; /* to the machine, -1 */
 	int next_fd;	/* descriptors of events that it may have are below */
 	struct watched *watched;
-	size_t nwatched, nepoll;
+	size_t nwatched, nsets; /* nsets: of those in an epoll set */
 	struct party *next;
 };
 

@@ -220,7 +220,7 @@ static bool after_dup(void)
 	ioctl(other, PERF_EVENT_IOC_ID, &id3);
 	close(copy);
 	close(other);
-	return (id && id == id2 && id == id3) || wrong("ids differ");
+	return (bad && id && id == id2 && id == id3) || wrong("ids differ, or no number is free");
 }
 
 static bool sent_to_another(void)
@@ -366,8 +366,18 @@ static bool map_rules(void)
 		ok = wrong("1+8 pages: %s", strerror(errno));
 	ok = ok && fails_with((long)mmap(NULL, 5 * PAGE, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0),
 			      EINVAL, "another size");
-	ok = ok && fails_with(munmap(m + PAGE, PAGE), EINVAL, "munmap of a part");
 	ok = ok && (!munmap(m, 9 * PAGE) || wrong("munmap"));
+	close(fd);
+	return ok;
+}
+
+static bool part_of_mapping(void)
+{
+	int fd = open_clock();
+	char *m = mmap(NULL, 9 * PAGE, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	bool ok = m != MAP_FAILED && fails_with(munmap(m + PAGE, PAGE), EINVAL, "munmap");
+
+	ok = ok && (!munmap(m, 9 * PAGE) || wrong("munmap of all"));
 	close(fd);
 	return ok;
 }
@@ -716,7 +726,8 @@ static const struct {
 	{"an event of another task hangs up at its end and stays readable", of_another_task},
 	{"a task that is not there is ESRCH", nobody},
 	{"prctl switches one's own events", own_events_by_prctl},
-	{"mappings: sizes, sharing, parts", map_rules},
+	{"mappings: sizes, sharing", map_rules},
+	{"a part of a mapping cannot be unmapped", part_of_mapping},
 	{"the control page's constants", control_page},
 	{"poll without a buffer is POLLHUP", poll_without_ring},
 	{"a mapping is not inherited", not_over_fork},
@@ -731,12 +742,32 @@ static const struct {
 	{"an event of a CPU is off or on for all who look", switched_for_all},
 };
 
+/* What differs below `quipu exec --seccomp`, as src/client/README.md has it. */
+static const struct {
+	bool (*fn)(void);
+	const char *why;
+} other_below_seccomp[] = {
+	{lowest_number, "events have numbers from 700"},
+	{sent_to_another, "a received descriptor has a number that is not looked at"},
+	{part_of_mapping, "munmap is not looked at"},
+	{refresh_runs_out, "the last signal of a REFRESH says POLL_IN"},
+};
+
+static const char *differs(bool (*fn)(void))
+{
+	for (size_t i = 0; i < sizeof(other_below_seccomp) / sizeof(other_below_seccomp[0]); i++)
+		if (other_below_seccomp[i].fn == fn)
+			return other_below_seccomp[i].why;
+	return NULL;
+}
+
 int main(int argc, char **argv)
 {
 	size_t n = sizeof(tests) / sizeof(tests[0]);
+	bool seccomp = argc == 2 && !strcmp(argv[1], "--seccomp");
 	int fd;
 
-	if (argc == 2) { /* the program that inherits a descriptor */
+	if (argc == 2 && !seccomp) { /* the program that inherits a descriptor */
 		uint64_t v;
 
 		return read(atoi(argv[1]), &v, 8) == 8 ? 0 : 1;
@@ -749,8 +780,13 @@ int main(int argc, char **argv)
 	close(fd);
 	printf("1..%zu\n", n);
 	for (size_t i = 0; i < n; i++) {
-		bool ok = tests[i].fn();
+		const char *other = seccomp ? differs(tests[i].fn) : NULL;
+		bool ok = other || tests[i].fn();
 
+		if (other) {
+			printf("ok %d - %s # SKIP %s\n", ++number, tests[i].name, other);
+			continue;
+		}
 		printf("%sok %d - %s\n", ok ? "" : "not ", ++number, tests[i].name);
 		if (!ok)
 			printf("# %s\n", why);
