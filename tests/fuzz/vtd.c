@@ -96,11 +96,26 @@ static void page_request(struct world *w, struct input *in)
 	quipu_vtd_page_request(w->unit, &rq, NULL);
 }
 
+/* The registers of a queue or of the interrupt table: somewhere in memory, of any size and width.
+ */
+static void queue_registers(struct world *w, struct input *in)
+{
+	static const uint32_t base[] = {0x90, 0xd0, 0xb8}, end[][2] = {{0x88, 0x88}, {0xc0, 0xc8}};
+	uint64_t how = take(in, 1), at = 0x1000 * (1 + take(in, 1) % PAGES);
+	unsigned which = how % 3;
+
+	quipu_vtd_write(w->unit, base[which], 8, at | (how & 8 ? 0x800 : 0) | (how >> 4 & 7));
+	if (which == 2)
+		quipu_vtd_write(w->unit, 0x18, 4, 0x87000000u);
+	else
+		quipu_vtd_write(w->unit, end[which][how >> 7], 8, (take(in, 2) & 0x7fff) << 4);
+}
+
 static void step(struct world *w, struct input *in)
 {
 	uint64_t qw[4];
 
-	switch (take(in, 1) % 8) {
+	switch (take(in, 1) % 9) {
 	case 0: dma(w, in); break;
 	case 1: {
 		uint32_t offset = (uint32_t)take(in, 2);
@@ -134,6 +149,7 @@ static void step(struct world *w, struct input *in)
 			qw[i] = i < 2 ? take(in, 8) : take(in, 1) & 1 ? take(in, 8) : 0;
 		quipu_vtd_queue_submit(&w->queue, qw);
 		break;
+	case 7: queue_registers(w, in); break;
 	default: w->ns += take(in, 4); quipu_vtd_advance(w->unit, w->ns);
 	}
 }

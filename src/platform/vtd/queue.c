@@ -217,7 +217,8 @@ void vtd_queue_run(struct quipu_vtd *u)
 
 		if (head == tail)
 			break;
-		if (tail >= bytes || tail % size || !fetch(u, base + head, wide, qw) ||
+		/* The head too: software may have changed the width since it was moved. */
+		if (tail >= bytes || (head | tail) % size || !fetch(u, base + head, wide, qw) ||
 		    !run(u, qw, wide)) {
 			vtd_fault_status(u, FSTS_IQE);
 			break;

@@ -434,6 +434,10 @@ static void supervisors_write_unless_wpe(void **state)
 		       wpe ? 0x10 : 0);
 		quipu_vtd_dma(bed->unit, &rq, &bed->last);
 		assert_int_equal(bed->last.fault, wpe ? 0x85 : 0);
+		assert_int_equal(quipu_vtd_memory_load(bed->memory,
+						       quipu_vtd_leaf_address(bed->domain, B)) &
+					 0x40,
+				 wpe ? 0 : 0x40); /* D */
 		rq.priv = false;
 		quipu_vtd_dma(bed->unit, &rq, &bed->last);
 		assert_int_equal(bed->last.fault, 0x85);
@@ -508,6 +512,34 @@ static void page_requests_that_the_unit_lacks(void **state)
 	bed->tables = NULL;
 	bed_free(bed);
 	bed_free(plain);
+}
+
+/*
+ * Software makes the descriptors twice as wide while the queue runs, and the head stands where no
+ * wide one begins: in front of the last 16 bytes of the page. That is an error of the queue, and
+ * nothing behind the page is read.
+ */
+static void a_queue_whose_width_changes(void **state)
+{
+	struct bed_setup setup = {.kind = BED_LEGACY};
+	struct bed *bed = bed_new(&setup);
+	uint64_t queue = quipu_vtd_memory_alloc(bed->memory, 1);
+
+	(void)state;
+	for (unsigned i = 0; i < 255; i++)
+		quipu_vtd_memory_store(bed->memory, queue + 16 * i, 0x5); /* wait, for nothing */
+	bed_wr32(bed, 0x18, 0x80000000u);				  /* TE; the queue is off */
+	bed_wr64(bed, 0x88, 0);
+	bed_wr64(bed, 0x90, queue);
+	bed_wr32(bed, 0x18, 0x80000000u | 1u << 26);
+	bed_wr64(bed, 0x88, 0xff0);
+	assert_int_equal(bed_rd64(bed, 0x80), 0xff0);
+	assert_int_equal(bed_rd32(bed, 0x34), 0);
+	bed_wr64(bed, 0x90, queue | 0x800);
+	bed_wr64(bed, 0x88, 0x20);
+	assert_int_equal(bed_rd64(bed, 0x80), 0xff0);
+	assert_int_equal(bed_rd32(bed, 0x34), 0x10); /* IQE */
+	bed_free(bed);
 }
 
 static void modes_that_translate_nothing(void **state)
@@ -586,6 +618,7 @@ int main(void)
 		cmocka_unit_test(the_first_record_is_pointed_at),
 		cmocka_unit_test(the_directory_disables_faults),
 		cmocka_unit_test(page_requests_that_the_unit_lacks),
+		cmocka_unit_test(a_queue_whose_width_changes),
 		cmocka_unit_test(second_stage_accessed_and_dirty),
 		cmocka_unit_test(nested_tables_need_permission),
 		cmocka_unit_test(pat_is_no_address),
