@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-#define LINE	     6u /* log2 of the bytes of a line */
+#define LINE	     AHEAD_LINE
 #define DRAIN(times) ((times)->l2 / 4 ? (times)->l2 / 4 : 1)
 #define BIT(c)	     QUIPU_CLASS_BIT(QUIPU_INSN_##c)
 #define LOADS	     (BIT(LOAD) | BIT(FLOAD) | BIT(LR))
@@ -231,6 +231,33 @@ bool ahead_yank(struct ahead *a)
 	return speculating;
 }
 
+bool ahead_overtaken(struct ahead *a, uint64_t (*written)(void *arg, uint64_t line), void *arg)
+{
+	bool changed = false;
+
+	if (a->state < AHEAD_CHECKPOINT)
+		return false;
+	for (unsigned i = 0; i < a->nreads; i++) {
+		uint64_t now = written(arg, a->read[i].line);
+
+		changed |= now && now != a->read[i].written;
+	}
+	return changed && ahead_yank(a);
+}
+
+/* What a window reads is watched until it ends. */
+static void watch(struct ahead *a, const struct ahead_insn *in)
+{
+	uint64_t line = in->addr >> LINE;
+
+	if (a->state < AHEAD_CHECKPOINT || !in->bytes || a->nreads == AHEAD_READS)
+		return;
+	for (unsigned i = 0; i < a->nreads; i++)
+		if (a->read[i].line == line)
+			return;
+	a->read[a->nreads++] = (struct ahead_read){line, in->written};
+}
+
 static uint32_t latency_of(const struct ahead *a, uint32_t events)
 {
 	uint32_t lost = events & QUIPU_INSN_STLB_MISS ? a->times.walk : 0;
@@ -257,6 +284,7 @@ static void begin(struct ahead *a, const struct ahead_insn *in, uint32_t latency
 	a->until = in->cycle + latency;
 	a->pc = in->pc;
 	a->waiting = 0;
+	a->nreads = 0;
 	a->failed = false;
 	memset(a->missing, 0, sizeof(a->missing));
 }
@@ -358,6 +386,8 @@ void ahead_step(struct ahead *a, const struct ahead_insn *in, struct ahead_label
 		begin(a, in, l->latency);
 		set_missing(a, in->operands.dest, a->state != AHEAD_NONE);
 	}
+	if (IS(in, LOADS))
+		watch(a, in);
 	move_window(a, in->operands.window);
 	transactions(in, l);
 	if (in->trap)

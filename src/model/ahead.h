@@ -8,7 +8,8 @@
  * One pass in program order, nothing is executed twice, and nothing here changes a cache or a
  * cycle: the labels are a model beside the models. The strands of a core share the store buffer and
  * the deferred queue; each has a clock of its own, so what the other one holds is told now and then
- * (ahead_other), for a number of cycles. Left out: that a strand which waits falls behind.
+ * (ahead_other), for a number of cycles. Whether another strand has written what was read ahead is
+ * looked at now and then, too. Left out: that a strand which waits falls behind.
  */
 #ifndef QUIPU_MODEL_AHEAD_H
 #define QUIPU_MODEL_AHEAD_H
@@ -24,6 +25,8 @@
 #define AHEAD_STORES	32u   /* the store buffer */
 #define AHEAD_DEFERRED	64u   /* the deferred queue */
 #define AHEAD_FAILURES	8u    /* of one checkpoint in a row, then it is not speculated on */
+#define AHEAD_LINE	6u    /* log2 of the bytes of a line */
+#define AHEAD_READS	32u   /* lines that a window read and that are watched */
 #define AHEAD_BLOCKED	1024u /* cycles for which the other strand keeps this one from a slot */
 
 /* What an instruction reads and writes, by register number; 0: nothing. */
@@ -42,6 +45,7 @@ enum ahead_window { AHEAD_STAY = 0, AHEAD_SAVE, AHEAD_RESTORE };
 /* One instruction as it was executed. */
 struct ahead_insn {
 	uint64_t pc, addr; /* addr: of its first access, 0: none */
+	uint64_t written;  /* of the line of a load: ahead_overtaken */
 	uint64_t cycle;	   /* at its completion, without what a miss loses */
 	uint32_t events;   /* enum quipu_insn_event: its misses, and how its transfer ended */
 	uint32_t fetch;	   /* ... those of its own fetch */
@@ -79,6 +83,11 @@ enum ahead_wait { AHEAD_FOR_NONE = 0, AHEAD_FOR_STORE, AHEAD_FOR_DEFERRED };
 
 enum ahead_state { AHEAD_NONE = 0, AHEAD_WAITING, AHEAD_CHECKPOINT, AHEAD_SCOUT };
 
+/* A line that was read while the core ran ahead, and whose write it had seen last. */
+struct ahead_read {
+	uint64_t line, written;
+};
+
 struct ahead {
 	struct ahead_times times;
 	uint8_t state;	  /* enum ahead_state */
@@ -87,6 +96,8 @@ struct ahead {
 	uint64_t pc;	  /* of the checkpoint */
 	unsigned waiting; /* in the deferred queue */
 	uint64_t missing[AHEAD_REGISTERS / 64];
+	struct ahead_read read[AHEAD_READS]; /* since the checkpoint */
+	unsigned nreads;
 	uint64_t failed_pc; /* the checkpoint that failed last, */
 	unsigned failures;  /* and how often in a row */
 	struct ahead_fill fill[AHEAD_FILLS];
@@ -121,6 +132,12 @@ void ahead_init(struct ahead *, const struct ahead_times *);
 void ahead_step(struct ahead *, const struct ahead_insn *, struct ahead_label *);
 /* ahead_yank - an interrupt or signal takes the strand elsewhere. True: it was speculating. */
 bool ahead_yank(struct ahead *);
+/*
+ * ahead_overtaken - has another strand written a line that was read since the checkpoint? Then the
+ * speculation ends: true. @written tells which write of another strand to @line was the last, as
+ * any number that no other write to it has; 0: none that is known.
+ */
+bool ahead_overtaken(struct ahead *, uint64_t (*written)(void *arg, uint64_t line), void *arg);
 /* ahead_holds - what the strand holds at @now; ahead_other - from @now on the other strand of its
  * core holds this. Both clocks are those of the strand that is named. */
 void ahead_holds(const struct ahead *, uint64_t now, struct ahead_held *);

@@ -19,6 +19,9 @@
 #define SIGNALS (QUIPU_SIGNAL_L2_TRANSACTION_LAST - FIRST + 1)
 #define LOGGED	1024u
 #define NOWHERE 0xffu
+#define BIT(c)	QUIPU_CLASS_BIT(QUIPU_INSN_##c)
+#define READS	(BIT(LOAD) | BIT(FLOAD) | BIT(LR))
+#define WRITES	(BIT(STORE) | BIT(FSTORE) | BIT(SC) | BIT(AMO))
 #define KEPT	(sizeof(struct block) + BLOCK_MAX_INSNS * 9)
 _Static_assert(sizeof(struct insn_label) + sizeof(uint16_t) + 1 == 9, "of a record");
 
@@ -39,6 +42,7 @@ struct labels {
 	struct ahead ahead;
 	uint64_t seen; /* the other strand's word in @held, */
 	uint16_t turn; /* and how often this one has written its own */
+	uint16_t writes;
 	uint32_t n;
 	struct logged log[LOGGED];
 	_Alignas(64) uint8_t kept[KEPT]; /* of @block, when its record is gone */
@@ -51,6 +55,14 @@ static struct labels *labels[SEG_VCPUS];
  */
 #define CPUS 256u
 static uint64_t held[CPUS];
+/*
+ * Of each line, as far as their places do not collide, the last write: line, CPU and a number that
+ * tells it from the writes before. A word each again.
+ */
+#define WRITTEN	    4096u
+#define WRITES_BITS 15u
+#define CPU_BITS    8u
+static uint64_t written[WRITTEN];
 static uint8_t place[SIGNALS]; /* scalar of each signal, NOWHERE: it is not wanted */
 
 static void find_places(void)
@@ -185,6 +197,37 @@ static void tell_other(const struct seg_vcpu *v, struct labels *l)
 			 __ATOMIC_RELAXED);
 }
 
+/* ---- what other strands write ---- */
+
+static uint64_t *word_of(uint64_t line)
+{
+	return &written[(line ^ line >> 12) % WRITTEN];
+}
+
+static uint64_t write_of(const struct seg_vcpu *v, uint64_t line, uint16_t number)
+{
+	return line << (CPU_BITS + WRITES_BITS) |
+	       (uint64_t)(v->cpu & ((1u << CPU_BITS) - 1)) << WRITES_BITS |
+	       (number & ((1u << WRITES_BITS) - 1));
+}
+
+static void tell_write(const struct seg_vcpu *v, struct labels *l, uint64_t addr)
+{
+	uint64_t line = addr >> AHEAD_LINE;
+
+	__atomic_store_n(word_of(line), write_of(v, line, ++l->writes), __ATOMIC_RELAXED);
+}
+
+/* The last write to @line, if it was another strand's; else 0. */
+static uint64_t foreign_write(void *arg, uint64_t line)
+{
+	const struct seg_vcpu *v = arg;
+	uint64_t word = __atomic_load_n(word_of(line), __ATOMIC_RELAXED);
+	uint64_t other = word ^ write_of(v, line, 0);
+
+	return other >> (CPU_BITS + WRITES_BITS) || !(other >> WRITES_BITS) ? 0 : word;
+}
+
 /* ---- the block is complete ---- */
 
 struct walk {
@@ -275,7 +318,11 @@ static void label_insn(struct walk *w, const struct block *b, unsigned i, const 
 	struct ahead_label out;
 
 	gather(w->l, i, &in);
+	if (in.bytes && READS >> in.class & 1)
+		in.written = foreign_write(w->v, in.addr >> AHEAD_LINE);
 	ahead_step(&w->l->ahead, &in, &out);
+	if (in.bytes && WRITES >> in.class & 1)
+		tell_write(w->v, w->l, in.addr);
 	w->pc = in.pc;
 	w->addr = in.addr;
 	w->insn = (struct quipu_insn){0};
@@ -299,6 +346,10 @@ void label_step(struct seg_vcpu *v, const struct step *s, const int64_t now[INDE
 		step_sum(&engine.rates, &(struct step){.block = b, .skip = l->skip}, sum);
 		for (unsigned i = 0; i < INDEXES; i++)
 			w.now[i] -= sum[i];
+		if (ahead_overtaken(&l->ahead, foreign_write, v)) {
+			w.pc = block_insn(b, l->skip);
+			moved(&w, QUIPU_SIGNAL_YANKS);
+		}
 		for (unsigned i = l->skip; i < b->n; i++) {
 			int64_t before = w.now[SEG_LANE_CYCLES];
 

@@ -12,6 +12,7 @@ from harness import QUIPU, Skip, equal, holds, main, test, value
 GUESTS = os.environ["ROCK_GUESTS"]
 RECURSE = os.path.join(GUESTS, "recurse.sparc64")
 STORES = os.path.join(GUESTS, "stores.sparc64")
+SHARED = os.path.join(GUESTS, "shared.sparc64")
 
 
 def count(work, event, *options, program=RECURSE):
@@ -108,6 +109,22 @@ def siblings(work):
         if value(row):
             return
     raise AssertionError("strands of one core filled its store buffer, and neither waited")
+
+
+@test("another strand's write to what was read ends speculation; alone, only calls to the system do")
+def overtaken(work):
+    def yanks(writers, misses):
+        row = work.stat("rock_chip/yank/", SHARED, str(writers), str(misses), options=("-m", "rock", "-a"))[0]
+        return value(row)
+    alone = yanks(0, 2)
+    equal(yanks(0, 4), alone, "more of the same work")
+    if len(os.sched_getaffinity(0)) < 2:
+        raise Skip("two threads run at the same time on two CPUs only")
+    # As above: the host need not run both at once. To start and end a thread takes less than a hundred calls.
+    for turn in range(1, 12):
+        if yanks(1, 4 * turn) > alone + 100:
+            return
+    raise AssertionError("a strand wrote what another read ahead of, and that went on")
 
 
 @test("lookups of the unified TLB add up: both sides, hits and misses")

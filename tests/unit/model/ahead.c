@@ -191,6 +191,91 @@ static void test_yank(void **state)
 	assert_false(ahead_yank(&c.ahead));
 }
 
+/* What other strands have written: a number for each of two lines. */
+static uint64_t foreign[2];
+
+static uint64_t foreign_write(void *arg, uint64_t line)
+{
+	(void)arg;
+	return line == 0x3000 >> AHEAD_LINE ? foreign[0] : foreign[1];
+}
+
+static const struct ahead_label *read(struct core *c, uint64_t addr)
+{
+	return step(c, (struct ahead_insn){.class = QUIPU_INSN_LOAD,
+					   .addr = addr,
+					   .bytes = 8,
+					   .written = foreign_write(NULL, addr >> AHEAD_LINE)});
+}
+
+static bool overtaken(struct core *c)
+{
+	return ahead_overtaken(&c->ahead, foreign_write, NULL);
+}
+
+/* A checkpoint, at a line that foreign[1] is of. */
+static void miss(struct core *c)
+{
+	step(c, (struct ahead_insn){.class = QUIPU_INSN_LOAD,
+				    .addr = 0x2000,
+				    .bytes = 8,
+				    .written = foreign[1],
+				    .events = DRAM,
+				    .operands = {9}});
+}
+
+static void test_overtaken(void **state)
+{
+	struct core c;
+
+	(void)state;
+	begin(&c);
+	foreign[0] = 1;
+	foreign[1] = 1;
+	/* Outside of a window, and while the core only waits for its second level. */
+	read(&c, 0x3000);
+	foreign[0]++;
+	assert_false(overtaken(&c));
+	load(&c, 9, 0x2000, L2_HIT);
+	read(&c, 0x3000);
+	foreign[0]++;
+	assert_false(overtaken(&c));
+	wait(&c, 25);
+	/* Inside: a line that was read, once; not one that was not, nor before it was. */
+	miss(&c);
+	foreign[0]++;
+	read(&c, 0x3000);
+	assert_false(overtaken(&c));
+	assert_false(overtaken(&c));
+	read(&c, 0x3008); /* the same line */
+	foreign[0]++;
+	assert_true(overtaken(&c));
+	assert_false(overtaken(&c));
+	assert_int_equal(alu(&c, 3, 9)->mode, QUIPU_MODE_NORMAL);
+	/* What is no longer known is no write; the load of the checkpoint itself is read, too. */
+	miss(&c);
+	read(&c, 0x3000);
+	foreign[0] = 0;
+	assert_false(overtaken(&c));
+	foreign[1]++;
+	assert_true(overtaken(&c));
+	/* The reads of a window end with it. */
+	miss(&c);
+	read(&c, 0x3000);
+	wait(&c, 250);
+	step(&c, (struct ahead_insn){.class = QUIPU_INSN_ALU});
+	foreign[0] = 9;
+	assert_false(overtaken(&c));
+	miss(&c);
+	assert_false(overtaken(&c));
+	/* More than are watched. */
+	for (unsigned i = 0; i < 2 * AHEAD_READS; i++)
+		read(&c, 0x10000 + 64 * i);
+	assert_false(overtaken(&c));
+	foreign[1]++;
+	assert_true(overtaken(&c));
+}
+
 static void test_buffers(void **state)
 {
 	struct core c;
@@ -361,6 +446,7 @@ int main(void)
 		cmocka_unit_test(test_scout),
 		cmocka_unit_test(test_failures),
 		cmocka_unit_test(test_yank),
+		cmocka_unit_test(test_overtaken),
 		cmocka_unit_test(test_buffers),
 		cmocka_unit_test(test_transactions),
 		cmocka_unit_test(test_other_strand_stores),
