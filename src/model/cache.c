@@ -160,6 +160,44 @@ static void unlock(struct model_set *s)
 	__atomic_store_n(&s->lock, 0, __ATOMIC_RELEASE);
 }
 
+/* The tree of eight ways, without a loop. */
+static inline unsigned victim_of_eight(const struct model_cache *c, struct model_set *s)
+{
+	uint64_t tree = s->tree;
+	unsigned node;
+
+	if (__builtin_expect(!(tree & 1), 0))
+		return victim_of(c, s);
+	node = 2 | (tree >> 1 & 1);
+	node = 2 * node | (tree >> node & 1);
+	node = 2 * node | (tree >> node & 1);
+	return node - 8;
+}
+
+/* A simple cache of eight ways. */
+static bool reference_eight(struct model_cache *c, uint64_t line, bool write, bool *dirty,
+			    struct model_victim *victim)
+{
+	struct model_set *s;
+	unsigned hits = model_cache_look(c, line, &s), way;
+
+	victim->dirty = false;
+	if (hits) {
+		way = (unsigned)__builtin_ctz(hits);
+	} else {
+		way = victim_of_eight(c, s);
+		victim->dirty = s->dirty >> way & 1;
+		victim->line = (uint64_t)s->tag[way] << c->bits | (line & c->mask);
+		s->tag[way] = model_cache_tag(line >> c->bits);
+		s->dirty &= ~bits_one(way);
+	}
+	s->dirty |= (uint64_t)write << way;
+	if (dirty)
+		*dirty = s->dirty >> way & 1;
+	model_cache_touch(c, s, way);
+	return hits;
+}
+
 bool model_cache_reference(struct model_cache *c, uint64_t line, bool write, bool *dirty,
 			   struct model_victim *victim)
 {
@@ -169,6 +207,8 @@ bool model_cache_reference(struct model_cache *c, uint64_t line, bool write, boo
 	int way;
 	bool hit;
 
+	if (c->simple && c->levels == 3)
+		return reference_eight(c, line, write, dirty, victim);
 	place(c, line, &index, &tag);
 	s = set_at(c, index);
 	if (c->shared)
@@ -205,6 +245,12 @@ bool model_cache_write_back(struct model_cache *c, uint64_t line)
 	uint32_t tag;
 	int way;
 
+	if (c->simple) {
+		unsigned hits = model_cache_look(c, line, &s);
+
+		s->dirty |= hits & -hits;
+		return hits;
+	}
 	place(c, line, &index, &tag);
 	s = set_at(c, index);
 	if (c->shared)

@@ -112,22 +112,56 @@ static inline bool model_cache_access(struct model_cache *c, uint64_t line, bool
 	s->tree = (s->tree & c->touch[way].keep) | c->touch[way].set;
 	return true;
 }
-/* model_cache_hits - reference @line if a simple cache has it, without a write; else nothing has
- * happened. */
-static inline bool model_cache_hits(struct model_cache *c, uint64_t line)
+/* The set of @line in a simple cache, and the way that has it: bit i, of eight. */
+static inline unsigned model_cache_look(struct model_cache *c, uint64_t line,
+					struct model_set **set)
 {
 	struct model_set *s =
 		(struct model_set *)(c->sets + (line & c->mask) * MODEL_SIMPLE_STRIDE);
 	uint32_t tag = model_cache_tag(line >> c->bits);
+
+	*set = s;
+	return model_cache_equal4(s->tag, tag) | model_cache_equal4(s->tag + 4, tag) << 4;
+}
+
+static inline void model_cache_touch(const struct model_cache *c, struct model_set *s, unsigned way)
+{
+	s->tree = (s->tree & c->touch[way].keep) | c->touch[way].set;
+}
+
+/*
+ * model_cache_hits - reference @line if a simple cache has it, without a write; else nothing has
+ * happened. model_cache_hits_data - the same, with or without one; *@dirty: is it dirty now?
+ */
+static inline bool model_cache_hits(struct model_cache *c, uint64_t line)
+{
+	struct model_set *s;
+	unsigned hits;
+
+	if (!c->simple)
+		return false;
+	hits = model_cache_look(c, line, &s);
+	if (!hits)
+		return false;
+	model_cache_touch(c, s, (unsigned)__builtin_ctz(hits));
+	return true;
+}
+
+static inline bool model_cache_hits_data(struct model_cache *c, uint64_t line, bool write,
+					 bool *dirty)
+{
+	struct model_set *s;
 	unsigned hits, way;
 
 	if (!c->simple)
 		return false;
-	hits = model_cache_equal4(s->tag, tag) | model_cache_equal4(s->tag + 4, tag) << 4;
+	hits = model_cache_look(c, line, &s);
 	if (!hits)
 		return false;
 	way = (unsigned)__builtin_ctz(hits);
-	s->tree = (s->tree & c->touch[way].keep) | c->touch[way].set;
+	s->dirty |= (uint64_t)write << way;
+	*dirty = s->dirty >> way & 1;
+	model_cache_touch(c, s, way);
 	return true;
 }
 

@@ -4,8 +4,6 @@
 
 #include <string.h>
 
-#define NO_LINE UINT64_MAX
-
 static const quipu_signal signals[MODEL_COUNTS] = {
 	[MODEL_L1I_MISSES] = QUIPU_SIGNAL_L1I_MISSES,
 	[MODEL_L1D_READ_MISSES] = QUIPU_SIGNAL_L1D_READ_MISSES,
@@ -66,6 +64,12 @@ static uint32_t filter_mask(const struct quipu_model_cache *c, uint32_t most)
 	return (words < most ? words : most) - 1;
 }
 
+static void forget(uint64_t *filter, unsigned words)
+{
+	for (unsigned i = 0; i < words; i++)
+		filter[i] = MODEL_NO_LINE;
+}
+
 void model_memory_init(struct model_memory *m, const struct quipu_model *model, void *memory,
 		       struct model_cache *l3)
 {
@@ -86,10 +90,11 @@ void model_memory_init(struct model_memory *m, const struct quipu_model *model, 
 	m->memory_shift = model->l3.sets   ? model->l3.shift
 			  : model->l2.sets ? model->l2.shift
 					   : model->l1d.shift;
-	memset(m->line, 0xff, sizeof(m->line));
-	memset(m->page, 0xff, sizeof(m->page));
-	memset(m->fetch_line, 0xff, sizeof(m->fetch_line));
-	memset(m->fetch_page, 0xff, sizeof(m->fetch_page));
+	forget(m->line[0], MODEL_LINES);
+	forget(m->line[1], MODEL_LINES);
+	forget(m->page, MODEL_PAGES);
+	forget(m->fetch_line, MODEL_LINES);
+	forget(m->fetch_page, MODEL_PAGES);
 	m->line_mask = filter_mask(&model->l1d, MODEL_LINES);
 	m->page_mask = filter_mask(&model->dtlb, MODEL_PAGES);
 	m->fetch_line_mask = filter_mask(&model->l1i, MODEL_LINES);
@@ -286,7 +291,7 @@ static inline __attribute__((always_inline)) unsigned data_line(struct model_mem
 	if (g->l1d.sets && !model_cache_access(&m->l1d, line, store, &dirty, &victim))
 		lost += data_miss(m, va, store, &victim);
 	m->line[0][word] = line << g->l1d.shift;
-	m->line[1][word] = dirty ? line << g->l1d.shift : NO_LINE;
+	m->line[1][word] = dirty ? line << g->l1d.shift : MODEL_NO_LINE;
 	return lost;
 }
 

@@ -67,6 +67,9 @@ enum model_count {
 	MODEL_COUNTS
 };
 
+/* No line or page: an access of any address lies far from it, whichever way one compares. */
+#define MODEL_NO_LINE (UINT64_C(1) << 63)
+
 struct model_memory {
 	uint64_t line[2][MODEL_LINES]; /* of data: [0] referenced last in its set, [1] and dirty */
 	uint64_t page[MODEL_PAGES];
@@ -118,6 +121,44 @@ static inline bool model_fetch_hits(struct model_memory *m, uint64_t va)
 		return false;
 	m->fetch_line[line & m->fetch_line_mask] = line << g->l1i.shift;
 	m->fetches++;
+	return true;
+}
+
+/* model_prefetch - the sets that a miss looks at lie far apart: they are asked for at once. */
+static inline void model_prefetch(const struct model_memory *m, uint64_t va)
+{
+	const struct quipu_model *g = m->model;
+
+	if (m->l2.simple)
+		model_cache_prefetch(&m->l2, va >> g->l2.shift);
+}
+
+/*
+ * model_data_hits - an access of the line at @va whose page, or line, was not the last one of its
+ * set. True when first-level TLB and cache have it: then that is done, and nothing is counted. Else
+ * the caches are as they were; the TLB may know the page already, which changes nothing in what
+ * model_data does next. Geometry as constants where the caller knows it.
+ */
+static inline __attribute__((always_inline)) bool
+model_data_hits(struct model_memory *m, uint64_t va, bool store, unsigned line_shift,
+		unsigned page_shift, uint32_t lines, uint32_t pages)
+{
+	uint64_t line = va >> line_shift, page = va >> page_shift, *seen = &m->page[page & pages];
+	bool dirty;
+
+	if ((*seen ^ va) >> page_shift) {
+		if (!model_cache_hits(&m->dtlb, page))
+			return false;
+		*seen = page << page_shift;
+	}
+	if (!((m->line[store][line & lines] ^ va) >> line_shift))
+		return true;
+	if (!model_cache_hits_data(&m->l1d, line, store, &dirty)) {
+		model_prefetch(m, va);
+		return false;
+	}
+	m->line[0][line & lines] = line << line_shift;
+	m->line[1][line & lines] = dirty ? line << line_shift : MODEL_NO_LINE;
 	return true;
 }
 

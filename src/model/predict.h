@@ -18,7 +18,10 @@
 /* What was mispredicted. */
 enum model_miss { MODEL_PREDICTED = 0, MODEL_DIRECTION, MODEL_TARGET, MODEL_RETURN, MODEL_MISSES };
 
+#define MODEL_CODES 16u /* what can become of a counter: model_predict_code */
+
 struct model_predictor {
+	uint8_t next[MODEL_CODES]; /* by code: the next counter; beside what goes with it */
 	uint32_t history;
 	uint32_t mask; /* counters - 1 */
 	uint32_t history_mask;
@@ -31,23 +34,36 @@ struct model_predictor {
 
 void model_predictor_init(struct model_predictor *, const struct quipu_model *);
 
-/* model_predict_taken - a conditional branch of index @place (its address in units of the least
- * instruction) went; @taken is 0 or 1. Returns 1 when it was mispredicted, else 0. */
+/*
+ * What a conditional branch of index @place (its address in units of the least instruction) made of
+ * its counter, as a code below MODEL_CODES: the counter's old value, and bit 0: @taken (0 or 1). A
+ * caller that has a table of what each outcome means needs no more than this.
+ *
+ * A counter is kept as its value doubled, plus 8 when the last prediction was wrong: to take that
+ * bit out again would cost an instruction in each block.
+ */
+static inline unsigned model_predict_code(struct model_predictor *p, uint32_t place, unsigned taken)
+{
+	uint32_t history = p->history;
+	uint8_t *counter = &p->counter[(place ^ history) & p->mask];
+	unsigned code = *counter + taken;
+
+	*counter = p->next[code];
+	p->history = (history * 2 + taken) & p->history_mask;
+	return code;
+}
+
+/* model_code_missed - 1 when that was mispredicted, else 0. */
+static inline unsigned model_code_missed(unsigned code)
+{
+	return (code >> 2 ^ code) & 1;
+}
+
+/* model_predict_taken - the same, when only that is asked. */
 static inline unsigned model_predict_taken(struct model_predictor *p, uint32_t place,
 					   unsigned taken)
 {
-	/* [taken][counter]: bits 1:0 are the next value, bit 2 a misprediction. That bit stays in
-	 * the counter, where nobody looks at it: to take it out costs an instruction in each block.
-	 */
-	static const uint8_t step[2][8] = {{0, 0, 4 | 1, 4 | 2, 0, 0, 4 | 1, 4 | 2},
-					   {4 | 1, 4 | 2, 3, 3, 4 | 1, 4 | 2, 3, 3}};
-	uint32_t history = p->history;
-	uint8_t *counter = &p->counter[(place ^ history) & p->mask];
-	uint32_t next = step[taken][*counter];
-
-	*counter = (uint8_t)next;
-	p->history = (history * 2 + taken) & p->history_mask;
-	return next >> 2;
+	return model_code_missed(model_predict_code(p, place, taken));
 }
 
 static inline enum model_miss model_predict_target(struct model_predictor *p, uint32_t place,

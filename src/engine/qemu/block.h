@@ -43,8 +43,13 @@ struct rates {
 struct block {
 	_Alignas(64) lanes_t lanes;
 	uint64_t pc;
-	uint64_t fall;	 /* the next instruction in memory */
-	uint64_t target; /* of a direct transfer; else as fall */
+	union {
+		struct {
+			uint64_t fall;	 /* the next instruction in memory */
+			uint64_t target; /* of a direct transfer; else as fall */
+		};
+		uint64_t successor[2]; /* the same: not taken, taken */
+	};
 	uint64_t cti;  /* the instruction that decides where control goes: the last but for a delay
 			  slot */
 	uint8_t flow;  /* enum flow */
@@ -53,9 +58,10 @@ struct block {
 			restarted */
 	uint8_t entry; /* 1: known to be the start of a function */
 	uint16_t n;
-	uint8_t again;	/* FLOW_REP: what a repetition accesses, as lane_again has it */
-	uint8_t apart;	/* enum delay of a transfer whose slot is no part of the block; else
-			   DELAY_NONE */
+	uint8_t again : 4; /* FLOW_REP: what a repetition accesses, as lane_again has it */
+	uint8_t near : 4;  /* it lies in one or two lines of a page (models.h) */
+	uint8_t apart;	   /* enum delay of a transfer whose slot is no part of the block; else
+			      DELAY_NONE */
 	uint64_t stamp; /* models.stamp when its lines were all the last ones fetched (models.h) */
 	uint64_t last;	/* address of its last byte */
 	uint64_t goes;	/* target, of a transfer apart too (whose own target is fall: its slot comes

@@ -34,6 +34,7 @@ static struct {
 	struct model_cache cache;
 } last_level[LAST_LEVELS];
 
+static unsigned fetch_shift; /* of a page of instructions in the usual shape, else 0 */
 static bool threaded;
 static bool wide; /* the guest has wide registers and so has the host */
 
@@ -41,7 +42,8 @@ static bool wide; /* the guest has wide registers and so has the host */
  * (sheet 3.1, trap 7). */
 #define ACCESS_SIZE(info)  ((info) >> 4 & 7)
 #define ACCESS_STORE(info) ((info) >> 17 & 1)
-static bool ask_qemu; /* this QEMU describes it otherwise */
+#define ACCESS_LONG	   (4u << 4) /* 16 bytes and more */
+static bool ask_qemu;		     /* this QEMU describes it otherwise */
 
 static void *zeroes(size_t bytes)
 {
@@ -117,11 +119,29 @@ static void begin_threads(void)
 		model_cache_share(&last_level[i].cache);
 }
 
+static void set_outcomes(struct models *s)
+{
+	for (unsigned row = 0; row < OUTCOMES; row++)
+		for (unsigned k = 0; k < SEG_LANES; k++)
+			s->outcome[row][k] = engine.rates.missed[outcome_missed(row)][k] +
+					     (row & engine.rates.taken >> k & 1);
+}
+
+static unsigned usual_fetch(const struct model_memory *m)
+{
+	const struct quipu_model *g = &engine.model;
+
+	if (g->l1i.shift != 6 || m->fetch_line_mask != 63 || m->fetch_page_mask != 15)
+		return 0;
+	return g->itlb.shift == 12 || g->itlb.shift == 13 ? g->itlb.shift : 0;
+}
+
 void models_begin(struct seg_vcpu *v)
 {
 	struct models *s = vcpu_models(v);
 	size_t bytes = model_memory_bytes(&engine.model);
 
+	set_outcomes(s);
 	if (!(engine.features & (SEG_DATA | SEG_FETCH | SEG_PREDICT)))
 		return;
 	if (vcpu_index(v))
@@ -133,6 +153,8 @@ void models_begin(struct seg_vcpu *v)
 		model_memory_init(&s->memory, &engine.model, s->bytes, NULL);
 	model_predictor_init(&s->predict, &engine.model);
 	s->watched = true;
+	if (!vcpu_index(v))
+		fetch_shift = usual_fetch(&s->memory);
 	/* What is a signal is counted where the machine reads it. */
 	for (unsigned i = 0; i < nmoved; i++)
 		s->memory.at[moved[i].count] = &v->scalar[moved[i].scalar];
@@ -185,6 +207,14 @@ static struct model_cache *level3(const struct seg_vcpu *v)
 	__atomic_store_n(&last_level[group].ready, 1, __ATOMIC_RELEASE);
 	return c;
 }
+
+/* A shape of level 1; what the compiler does not know as a constant it finds in the model. */
+struct shape {
+	unsigned line, page;   /* log2 of their bytes */
+	uint32_t lines, pages; /* words of the filters - 1 */
+};
+
+#define INLINE static inline __attribute__((always_inline))
 
 /* ---- counts that moved ---- */
 
@@ -268,7 +298,7 @@ static __attribute__((noinline)) void fetch_line(struct seg_vcpu *v, struct mode
 		fold_access(v, t, first_in(t, at), 0, events);
 }
 
-void models_fetch(struct seg_vcpu *v, const struct block *t)
+static __attribute__((noinline)) void fetch_block(struct seg_vcpu *v, const struct block *t)
 {
 	struct models *s = vcpu_models(v);
 	uint64_t bytes = UINT64_C(1) << engine.fetch_shift, at = t->pc & -bytes;
@@ -288,6 +318,114 @@ void models_fetch(struct seg_vcpu *v, const struct block *t)
 	/* A longer one may need a set twice. */
 	if (t->last - t->pc <= bytes * s->memory.fetch_line_mask)
 		((struct block *)t)->stamp = s->stamp;
+}
+
+void models_block(struct block *t)
+{
+	const struct quipu_model *g = &engine.model;
+	uint64_t lines = (t->last >> g->l1i.shift) - (t->pc >> g->l1i.shift);
+
+	/* Two lines must not share a word of the filter. */
+	t->near = lines <= 1 && lines <= engine_models[0].memory.fetch_line_mask &&
+		  !((t->pc ^ t->last) >> g->itlb.shift);
+}
+
+/* Line @at of a page that was the last one of its set: false when the first level has not got it.
+ */
+INLINE bool fetch_near(struct models *s, uint64_t at, struct shape g)
+{
+	uint64_t *have = &s->memory.fetch_line[at >> g.line & g.lines];
+
+	if (*have == at)
+		return true;
+	if (!model_cache_hits(&s->memory.l1i, at >> g.line))
+		return false;
+	*have = at;
+	s->stamp++;
+	return true;
+}
+
+INLINE bool fetch_page(struct models *s, uint64_t pc, struct shape g)
+{
+	uint64_t *have = &s->memory.fetch_page[pc >> g.page & g.pages];
+
+	if (!((*have ^ pc) >> g.page))
+		return true;
+	if (!model_cache_hits(&s->memory.itlb, pc >> g.page))
+		return false;
+	*have = pc >> g.page << g.page;
+	s->stamp++;
+	return true;
+}
+
+/*
+ * A block of one or two lines of a page that are not all the last ones of their sets, but are in
+ * the first level: without a call. What is done here is not done again by the long way.
+ */
+INLINE void fetch_hits(struct seg_vcpu *v, struct block *t, struct shape g)
+{
+	struct models *s = vcpu_models(v);
+	uint64_t line = ~UINT64_C(0) << g.line;
+
+	zero_upper();
+	if (__builtin_expect(fetch_page(s, t->pc, g) && fetch_near(s, t->pc & line, g) &&
+				     fetch_near(s, t->last & line, g),
+			     1))
+		t->stamp = s->stamp;
+	else
+		fetch_block(v, t);
+}
+
+INLINE void fetch_quick(struct seg_vcpu *v, struct block *t, struct shape g,
+			void (*further)(struct seg_vcpu *, struct block *))
+{
+	struct models *s = vcpu_models(v);
+	const struct model_memory *m = &s->memory;
+	uint64_t line = ~UINT64_C(0) << g.line, first = t->pc & line, last = t->last & line;
+	uint64_t other = (m->fetch_line[first >> g.line & g.lines] ^ first) |
+			 (m->fetch_line[last >> g.line & g.lines] ^ last) |
+			 (m->fetch_page[first >> g.page & g.pages] ^ first) >> g.page;
+
+	if (__builtin_expect(!other, 1))
+		t->stamp = s->stamp;
+	else
+		further(v, t);
+}
+
+/* clang-format off */
+#define FETCH_6_12 ((struct shape){6, 12, 63, 15})
+#define FETCH_6_13 ((struct shape){6, 13, 63, 15})
+#define FETCH_ANY                                                                                  \
+	((struct shape){engine.model.l1i.shift, engine.model.itlb.shift,                           \
+			vcpu_models(v)->memory.fetch_line_mask,                                    \
+			vcpu_models(v)->memory.fetch_page_mask})
+/* clang-format on */
+
+static __attribute__((noinline)) void fetch_hits_6_12(struct seg_vcpu *v, struct block *t)
+{
+	fetch_hits(v, t, FETCH_6_12);
+}
+
+static __attribute__((noinline)) void fetch_hits_6_13(struct seg_vcpu *v, struct block *t)
+{
+	fetch_hits(v, t, FETCH_6_13);
+}
+
+static __attribute__((noinline)) void fetch_hits_any(struct seg_vcpu *v, struct block *t)
+{
+	fetch_hits(v, t, FETCH_ANY);
+}
+
+void models_fetch(struct seg_vcpu *v, const struct block *t)
+{
+	if (__builtin_expect(!t->near || !vcpu_models(v)->ready, 0))
+		fetch_block(v, t);
+	else if (fetch_shift == 12)
+		fetch_quick(v, (struct block *)t, FETCH_6_12, fetch_hits_6_12);
+	else if (fetch_shift == 13)
+		fetch_quick(v, (struct block *)t, FETCH_6_13, fetch_hits_6_13);
+	else
+		fetch_quick(v, (struct block *)t, FETCH_ANY, fetch_hits_any);
 }
 
 /* ---- data ---- */
@@ -322,44 +460,95 @@ static __attribute__((noinline)) void access_missed(unsigned vcpu, uint32_t info
 	fold_access(v, t, (unsigned)(uintptr_t)udata, va, events);
 }
 
-#define STORE_OFFSET                                                                               \
-	(sizeof(uint64_t) * MODEL_LINES) /* of line[1]; bit 17 of info shifted by 8                \
-					  */
-#define PAGE_OFFSET offsetof(struct model_memory, page)
-_Static_assert(STORE_OFFSET == 1u << (17 - 8) && SEG_VCPUS == 256, "the offsets above");
+/* What an instruction does, as far as it is known when it is translated. */
+enum kind { LOADS = 0, STORES = 1, EITHER = 2 };
 
-/* Line and page size as constants where they are the usual ones. */
-static inline __attribute__((always_inline)) void accessed(unsigned vcpu, uint32_t info,
-							   uint64_t va, void *udata,
-							   unsigned line_shift, unsigned page_shift,
-							   uint32_t lines, uint32_t pages)
+/*
+ * Not in the filters. What first-level TLB and cache have is told here, without a call that would
+ * save registers.
+ */
+INLINE void not_last(unsigned vcpu, uint32_t info, uint64_t va, void *udata, struct shape g,
+		     enum kind kind)
 {
-	/* A table: a shift by a variable costs more. */
-	static const uint8_t more[8] = {0, 1, 3, 7, 15, 31, 63, 127};
-	/* Offsets in bytes, so that no multiplication by eight is left: line[store] and page of the
-	 * filters. */
-	const char *m = (const char *)engine_models + ((uint64_t)(uint8_t)vcpu * MODELS_STRIDE);
-	uint64_t line = *(const uint64_t *)(m + (info >> 8 & STORE_OFFSET) +
-					    (va >> (line_shift - 3) & 8 * lines));
-	uint64_t page = *(const uint64_t *)(m + PAGE_OFFSET + (va >> (page_shift - 3) & 8 * pages));
-	uint64_t outside = (line ^ va) | (line ^ (va + more[ACCESS_SIZE(info)]));
+	struct models *s = &engine_models[vcpu & (SEG_VCPUS - 1)];
+	bool store = kind == EITHER ? ACCESS_STORE(info) : kind == STORES;
+	unsigned most = (1u << ACCESS_SIZE(info)) - 1;
 
-	if (__builtin_expect(!(outside >> line_shift | (page ^ va) >> page_shift), 1))
+	if (__builtin_expect(vcpu >= SEG_VCPUS, 0))
+		return;
+	zero_upper();
+	if (__builtin_expect((va & ((1u << g.line) - 1)) + most < 1u << g.line, 1) &&
+	    model_data_hits(&s->memory, va, store, g.line, g.page, g.lines, g.pages))
 		return;
 	access_missed(vcpu, info, va, udata);
 }
 
-#define ACCESSED(name, line, page, lines, pages)                                                   \
-	static void name(unsigned vcpu, uint32_t info, uint64_t va, void *udata)                   \
+/*
+ * An access changes nothing when its line and page were the last ones of their sets. One of up to
+ * eight bytes that begins in the last seven of a line is looked at further.
+ */
+INLINE bool is_last(unsigned vcpu, uint32_t info, uint64_t va, struct shape g, enum kind kind)
+{
+	const struct model_memory *m = &engine_models[vcpu & (SEG_VCPUS - 1)].memory;
+	unsigned store = kind == EITHER ? ACCESS_STORE(info) : kind == STORES;
+	uint64_t line = m->line[store][va >> g.line & g.lines];
+	uint64_t page = m->page[va >> g.page & g.pages];
+
+	return va - line <= (1u << g.line) - 8 && va - page < 1u << g.page && !(info & ACCESS_LONG);
+}
+
+INLINE void accessed(unsigned vcpu, uint32_t info, uint64_t va, void *udata, struct shape g,
+		     enum kind kind,
+		     void (*further)(unsigned vcpu, uint32_t info, uint64_t va, void *udata))
+{
+	if (__builtin_expect(!is_last(vcpu, info, va, g, kind), 0))
+		further(vcpu, info, va, udata);
+}
+
+/*
+ * For each kind: the way of an access that is not in the filters, the callback, and one for the
+ * only thread of a process, whose filters lie at constant addresses.
+ */
+#define ACCESSED_KIND(name, shape, kind)                                                           \
+	static __attribute__((noinline)) void name##_further(unsigned vcpu, uint32_t info,         \
+							     uint64_t va, void *udata)             \
 	{                                                                                          \
-		accessed(vcpu, info, va, udata, line, page, lines, pages);                         \
+		not_last(vcpu, info, va, udata, shape, kind);                                      \
+	}                                                                                          \
+	static __attribute__((noinline)) void name(unsigned vcpu, uint32_t info, uint64_t va,      \
+						   void *udata)                                    \
+	{                                                                                          \
+		accessed(vcpu, info, va, udata, shape, kind, name##_further);                      \
+	}                                                                                          \
+	static void name##_lone(unsigned vcpu, uint32_t info, uint64_t va, void *udata)            \
+	{                                                                                          \
+		if (__builtin_expect(vcpu, 0))                                                     \
+			name(vcpu, info, va, udata);                                               \
+		else                                                                               \
+			accessed(0, info, va, udata, shape, kind, name##_further);                 \
 	}
 
-ACCESSED(accessed_6_12, 6, 12, 63, 15)
-ACCESSED(accessed_6_13, 6, 13, 63, 15)
-ACCESSED(accessed_any, engine.model.l1d.shift, engine.model.dtlb.shift,
-	 engine_models[vcpu & (SEG_VCPUS - 1)].memory.line_mask,
-	 engine_models[vcpu & (SEG_VCPUS - 1)].memory.page_mask)
+#define ACCESSED(name, shape)                                                                      \
+	ACCESSED_KIND(load_##name, shape, LOADS)                                                   \
+	ACCESSED_KIND(store_##name, shape, STORES)                                                 \
+	ACCESSED_KIND(either_##name, shape, EITHER)                                                \
+	static const qemu_plugin_vcpu_mem_cb callbacks_##name[3][2] = {                            \
+		{load_##name, load_##name##_lone},                                                 \
+		{store_##name, store_##name##_lone},                                               \
+		{either_##name, either_##name##_lone}};
+
+/* clang-format off */
+#define SHAPE_6_12 ((struct shape){6, 12, 63, 15})
+#define SHAPE_6_13 ((struct shape){6, 13, 63, 15})
+#define SHAPE_ANY                                                                                  \
+	((struct shape){engine.model.l1d.shift, engine.model.dtlb.shift,                                          \
+	 engine_models[vcpu & (SEG_VCPUS - 1)].memory.line_mask,                                   \
+	 engine_models[vcpu & (SEG_VCPUS - 1)].memory.page_mask})
+/* clang-format on */
+
+ACCESSED(6_12, SHAPE_6_12)
+ACCESSED(6_13, SHAPE_6_13)
+ACCESSED(any, SHAPE_ANY)
 
 static void accessed_label(unsigned vcpu, uint32_t info, uint64_t va, void *udata)
 {
@@ -401,9 +590,10 @@ static void accessed_marked(unsigned vcpu, uint32_t info, uint64_t va, void *uda
 	access_missed(vcpu, info, va, udata);
 }
 
-static qemu_plugin_vcpu_mem_cb access_callback(void)
+static qemu_plugin_vcpu_mem_cb access_callback(enum kind kind)
 {
 	const struct quipu_model *m = &engine.model;
+	bool lone = !engine.threaded;
 	bool usual = m->l1d.shift == 6 && engine_models[0].memory.line_mask == 63 &&
 		     engine_models[0].memory.page_mask == 15;
 
@@ -414,8 +604,9 @@ static qemu_plugin_vcpu_mem_cb access_callback(void)
 	if (ask_qemu)
 		return access_missed;
 	if (usual && m->dtlb.shift == 12)
-		return accessed_6_12;
-	return usual && m->dtlb.shift == 13 ? accessed_6_13 : accessed_any;
+		return callbacks_6_12[kind][lone];
+	return usual && m->dtlb.shift == 13 ? callbacks_6_13[kind][lone]
+					    : callbacks_any[kind][lone];
 }
 
 #define ACCESSING                                                                                  \
@@ -430,12 +621,28 @@ bool models_accesses(uint8_t class)
 	       ACCESSING & QUIPU_CLASS_BIT(class & (INSN_LOAD - 1));
 }
 
+#define LOADING (QUIPU_CLASS_BIT(QUIPU_INSN_LOAD) | QUIPU_CLASS_BIT(QUIPU_INSN_FLOAD))
+#define STORING (QUIPU_CLASS_BIT(QUIPU_INSN_STORE) | QUIPU_CLASS_BIT(QUIPU_INSN_FSTORE))
+
+static enum kind kind_of(uint8_t class)
+{
+	uint32_t bit = QUIPU_CLASS_BIT(class & (INSN_LOAD - 1));
+	uint8_t access = class & (INSN_LOAD | INSN_STORE);
+
+	if (bit & LOADING && !(access & INSN_STORE))
+		return LOADS;
+	if (bit & STORING && !(access & INSN_LOAD))
+		return STORES;
+	return EITHER;
+}
+
 /* Reads alone cannot be asked for (sheet 3.1, trap 1). */
 void models_translate(struct qemu_plugin_insn *insn, unsigned index, uint8_t class)
 {
 	if (engine.features & SEG_DATA && models_accesses(class))
-		qemu_plugin_register_vcpu_mem_cb(insn, access_callback(), QEMU_PLUGIN_CB_NO_REGS,
-						 QEMU_PLUGIN_MEM_RW, (void *)(uintptr_t)index);
+		qemu_plugin_register_vcpu_mem_cb(insn, access_callback(kind_of(class)),
+						 QEMU_PLUGIN_CB_NO_REGS, QEMU_PLUGIN_MEM_RW,
+						 (void *)(uintptr_t)index);
 }
 
 /* ---- branches ---- */

@@ -15,12 +15,21 @@
 
 #define MODELS_STRIDE 65536u /* a power of two: the address of a vCPU's models is a shift */
 
+/*
+ * What the end of a block adds to the lanes of the next one's, a row: of a conditional branch that
+ * the predictor saw, its code (predict.h); else by what was mispredicted and whether control left
+ * the line.
+ */
+#define OUTCOME(missed, taken) (MODEL_CODES + 2 * (missed) + (taken))
+#define OUTCOMES	       OUTCOME(MODEL_MISSES, 0)
+
 struct models {
 	_Alignas(MODELS_STRIDE) struct model_memory memory;
 	_Alignas(64) uint64_t stamp; /* changes with the filters of the instruction side; never that
 					of another vCPU */
 	struct model_predictor predict;
-	void *bytes; /* of the caches */
+	lanes_t outcome[OUTCOMES]; /* the same for all: here, because one address leads to it all */
+	void *bytes;		   /* of the caches */
 	bool ready;
 	uint64_t
 		marked; /* the last instruction that was counted as marked: its entry, its index, */
@@ -39,6 +48,12 @@ static inline struct models *vcpu_models(const struct seg_vcpu *v)
 					 (MODELS_STRIDE / sizeof(*v)));
 }
 
+/* outcome_missed - enum model_miss of a row. */
+static inline unsigned outcome_missed(unsigned row)
+{
+	return row < MODEL_CODES ? model_code_missed(row) : (row - MODEL_CODES) / 2;
+}
+
 /* models_open - which models the segment asks for. 0 or -1. */
 int models_open(void);
 /* models_begin - a vCPU begins: its caches are empty, its counts 0. */
@@ -47,6 +62,8 @@ void models_begin(struct seg_vcpu *);
 void models_forget(struct seg_vcpu *);
 /* models_watch - the vCPU's deadlines have changed. */
 void models_watch(struct seg_vcpu *);
+/* models_block - @t is translated. */
+void models_block(struct block *t);
 /* models_fetch - @t was entered: its lines are fetched. Folds when a deadline is reached. */
 void models_fetch(struct seg_vcpu *, const struct block *t);
 

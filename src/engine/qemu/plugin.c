@@ -1,179 +1,21 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The QEMU plugin: translation and the block callbacks. Engine sheet 3, 6.3, 7; map of
- * the files in plugin.h.
- *
- * A block callback runs every few nanoseconds. It adds the block's lanes to the vCPU's with one
- * vector addition and looks at the top bits; everything else is out of line and reached by a tail
- * call, so that the fast path saves no registers. There is one callback for each set of features,
- * chosen when a block is translated.
+ * The QEMU plugin: translation, and what became of blocks that did not end as they should. Engine
+ * sheet 3, 7.3; map of the files in plugin.h.
  */
 #include <string.h>
 
 #include <quipu/bits.h>
 
+#include "entry.h"
 #include "models.h"
 #include "pages.h"
-#include "plugin.h"
-#include "plugin_abi.h"
 
 struct engine engine;
 
 const struct block block_none = {.any = 1};
 
-/* What the outcome of a branch adds, by what was mispredicted and whether it was taken. */
-static lanes_t outcome_lanes[MODEL_MISSES][2];
-
-/* ---- the hot path ---- */
-
-#define TOP_BITS UINT64_C(0x8000800080008000)
-
-enum set {
-	COUNT = 0,
-	BRANCH = 1,
-	STACK = 2,
-	SCALARS = 4,
-	TRACK = 8,
-	PREDICT = 16,
-	FETCH = 32,
-	WORDS = 64 /* no vector instructions */
-};
-
-static inline bool any_top_bit(lanes_t a)
-{
-#if defined(__SSE2__)
-	typedef char bytes __attribute__((vector_size(16)));
-
-	return __builtin_ia32_pmovmskb128((bytes)a) & 0xaaaa;
-#else
-	typedef uint64_t words __attribute__((vector_size(16)));
-	words w = (words)a;
-
-	return (w[0] | w[1]) & TOP_BITS;
-#endif
-}
-
-static inline bool add_vectors(struct seg_vcpu *v, const lanes_t *lanes, const lanes_t *more)
-{
-	lanes_t sum = *(const lanes_t *)v->acc + *lanes;
-
-	if (more)
-		sum += *more;
-	*(lanes_t *)v->acc = sum;
-	return any_top_bit(sum);
-}
-
-/* A lane is below 32768 and grows by less than 32768: no sum carries into the next one. */
-static inline bool add_words(struct seg_vcpu *v, const lanes_t *lanes, const lanes_t *more)
-{
-	uint64_t *acc = (uint64_t *)v->acc;
-	const uint64_t *a = (const uint64_t *)lanes, *b = (const uint64_t *)more;
-	uint64_t low = acc[0] + a[0], high = acc[1] + a[1];
-
-	if (more) {
-		low += b[0];
-		high += b[1];
-	}
-	acc[0] = low;
-	acc[1] = high;
-	return ((low | high) & TOP_BITS) != 0;
-}
-
-/*
- * Adds @lanes and @more to the vCPU's; true when a top bit is set: a lane is full. By words for a
- * guest with registers of more than 16 bytes: QEMU's code for it leaves the upper halves of the
- * host's in use, and then each vector instruction of the old encoding waits for them (measured: 5
- * ns for each block).
- */
-static inline __attribute__((always_inline)) bool
-add_lanes(struct seg_vcpu *v, const lanes_t *lanes, const lanes_t *more, unsigned set)
-{
-	return set & WORDS ? add_words(v, lanes, more) : add_vectors(v, lanes, more);
-}
-
-static inline bool taken_from(const struct block *p, const struct block *t)
-{
-	return (t->pc != p->fall) & p->moves;
-}
-
-/* A lane is full, or a scalar has reached its deadline. */
-COLD static void full_count(struct seg_vcpu *v, const struct block *t)
-{
-	struct step s = {.block = t};
-
-	fold_step(v, &s);
-}
-
-COLD static void full_branch(struct seg_vcpu *v, const struct block *t, const struct block *p,
-			     unsigned missed)
-{
-	struct step s = {
-		.prev = p, .block = t, .taken = taken_from(p, t), .missed = (uint8_t)missed};
-
-	fold_step(v, &s);
-}
-
-/* 64-bit signals: true when one has reached its deadline. */
-static inline bool add_scalars(struct seg_vcpu *v, const struct block *t)
-{
-	bool hit = false;
-
-	for (unsigned k = 0; k < engine.rates.nscalars; k++) {
-		v->scalar[k] += t->scalar[k];
-		hit |= (int64_t)v->scalar[k] >= v->nearest[SEG_LANES + k];
-	}
-	return hit;
-}
-
-static inline void add_outcome_scalars(struct seg_vcpu *v, bool taken, unsigned missed)
-{
-	for (uint32_t m = engine.rates.taken >> SEG_LANES; m; m &= m - 1)
-		v->scalar[bits_low(m)] += taken;
-	for (unsigned k = 0; missed && k < engine.rates.nscalars; k++)
-		v->scalar[k] += engine.rates.missed[missed][SEG_LANES + k];
-}
-
-/*
- * t was not a legal successor of p, or p resumes what a signal interrupted: an aborted block, a
- * signal, its end. Engine sheet 7.3.
- */
-COLD static void odd_successor(struct seg_vcpu *v, const struct block *t, const struct block *p);
-/* Adds a step that is not a whole block, or not a simple one; folds. */
 COLD static void add_step(struct seg_vcpu *v, const struct step *s);
-
-/* The block's lines were not the last ones fetched. Before them, what its entry has reached. */
-static __attribute__((noinline)) void fetch(struct seg_vcpu *v, const struct block *t,
-					    const struct block *p, unsigned missed, bool full)
-{
-	if (full)
-		full_branch(v, t, p, missed);
-	models_fetch(v, t);
-}
-
-/* @outcome: what the transfer that ended p adds. */
-static inline __attribute__((always_inline)) void finish(struct seg_vcpu *v, const struct block *t,
-							 const struct block *p,
-							 const lanes_t *outcome, unsigned missed,
-							 unsigned set)
-{
-	bool full = add_lanes(v, &t->lanes, outcome, set);
-
-	if (set & SCALARS) {
-		if (set & (BRANCH | STACK))
-			add_outcome_scalars(v, taken_from(p, t), missed);
-		full |= add_scalars(v, t);
-	}
-	if (set & FETCH && __builtin_expect(!models_fetched(v, t), 0)) {
-		fetch(v, t, p, missed, full);
-		return;
-	}
-	if (__builtin_expect(!full, 1))
-		return;
-	if (set & (BRANCH | STACK))
-		full_branch(v, t, p, missed);
-	else
-		full_count(v, t);
-}
 
 COLD static void add_entry(struct block *t)
 {
@@ -181,16 +23,14 @@ COLD static void add_entry(struct block *t)
 	entries_add(&engine.entries, t->pc);
 }
 
-/* p ended in a call or a return: the call stack follows. */
-static inline __attribute__((always_inline)) void follow(struct seg_vcpu *v, const struct block *t,
-							 const struct block *p)
+void follow(struct seg_vcpu *v, const struct block *t, const struct block *p)
 {
 	struct frame *frames = vcpu_frames(v);
 	uint64_t top = v->priv[HOT_TOP];
 
 	v->priv[HOT_WAS_TOP] = top;
 	/* A conditional one that was not taken, or a call that only asks where it is. */
-	if (__builtin_expect(!frames, 0) || (p->flow != FLOW_RET && t->pc == p->fall))
+	if (!frames || (p->flow != FLOW_RET && t->pc == p->fall))
 		return;
 	if (p->flow >= FLOW_RET)
 		stack_return(frames, &top, t->pc, &engine.entries);
@@ -201,180 +41,6 @@ static inline __attribute__((always_inline)) void follow(struct seg_vcpu *v, con
 	}
 	v->priv[HOT_TOP] = top;
 }
-
-/* t is where p falls through to, or neither that nor where it jumps to. */
-COLD static void other_successor(struct seg_vcpu *v, const struct block *t, const struct block *p);
-
-/* p ended in nothing that goes elsewhere than its two successors. */
-static inline __attribute__((always_inline)) void
-add_block(struct seg_vcpu *v, const struct block *t, const struct block *p, unsigned set)
-{
-	unsigned left = t->pc != p->fall, elsewhere = t->pc != p->target, missed = 0;
-
-	/* Whether a branch was taken is as hard to predict for the host as for the model: without
-	 * this the compiler makes a branch of it. */
-	__asm__("" : "+r"(left), "+r"(elsewhere));
-	if (__builtin_expect(left & elsewhere, 0)) {
-		other_successor(v, t, p);
-		return;
-	}
-	if (set & PREDICT && p->flow == FLOW_COND)
-		missed = model_predict_taken(&vcpu_models(v)->predict, (uint32_t)(p->cti >> 1),
-					     left);
-	finish(v, t, p, &outcome_lanes[missed][left], missed, set);
-}
-
-/* A call or return that needs more than the fast path below does. */
-COLD static void follow_slowly(struct seg_vcpu *v, const struct block *t, const struct block *p,
-			       unsigned missed)
-{
-	struct step s = {
-		.prev = p, .block = t, .taken = taken_from(p, t), .missed = (uint8_t)missed};
-
-	follow(v, t, p);
-	add_step(v, &s);
-}
-
-/*
- * p ended in a call or a return. A function of its own, reached by a tail call, because the fast
- * path would otherwise save the registers that this needs.
- */
-static inline __attribute__((always_inline)) void call_or_return(struct seg_vcpu *v,
-								 const struct block *t,
-								 const struct block *p,
-								 unsigned missed, unsigned set)
-{
-	struct frame *frames = vcpu_frames(v);
-	uint64_t top = v->priv[HOT_TOP];
-	bool simple;
-
-	if (p->flow == FLOW_RET)
-		simple = top && stack_expects(frames, top, t->pc);
-	else
-		simple = t->entry && p->flow < FLOW_RET && t->pc != p->fall;
-	if (__builtin_expect(!simple, 0)) {
-		follow_slowly(v, t, p, missed);
-		return;
-	}
-	v->priv[HOT_WAS_TOP] = top;
-	if (p->flow == FLOW_RET)
-		v->priv[HOT_TOP] = top - 1;
-	else
-		v->priv[HOT_TOP] = stack_push_at(frames, top, p->fall, p->cti);
-	finish(v, t, p, &outcome_lanes[missed][taken_from(p, t)], missed, set);
-}
-
-/*
- * p ended in a transfer that the predictor or the call stack knows more of than whether it was
- * taken. A function of its own, reached by a tail call, because the fast path would otherwise save
- * the registers that this needs.
- */
-static inline __attribute__((always_inline)) void
-transfer(struct seg_vcpu *v, const struct block *t, const struct block *p, unsigned set)
-{
-	unsigned missed = 0;
-
-	if (__builtin_expect(!block_successor(p, t->pc), 0)) {
-		odd_successor(v, t, p);
-		return;
-	}
-	if (set & PREDICT)
-		missed = models_predict(v, t, p);
-	if (set & STACK && p->flow >= FLOW_CALL && vcpu_frames(v))
-		call_or_return(v, t, p, missed, set);
-	else
-		finish(v, t, p, &outcome_lanes[missed][taken_from(p, t)], missed, set);
-}
-
-static inline __attribute__((always_inline)) void
-enter(unsigned vcpu, void *udata, unsigned set,
-      void (*far)(struct seg_vcpu *, const struct block *t, const struct block *p))
-{
-	struct seg_vcpu *v = &engine_pub[vcpu];
-	const struct block *t = udata, *p;
-
-	if (__builtin_expect(vcpu >= SEG_VCPUS, 0))
-		return;
-	if (set & (BRANCH | STACK)) {
-		p = (const struct block *)(uintptr_t)v->priv[HOT_PREV];
-		v->priv[HOT_PREV] = (uintptr_t)t;
-		if (p->flow < FLOW_IJUMP)
-			add_block(v, t, p, set);
-		else
-			far(v, t, p);
-		return;
-	}
-	if (set & TRACK)
-		v->priv[HOT_PREV] = (uintptr_t)t;
-	finish(v, t, NULL, NULL, 0, set);
-}
-
-#define CALLBACK_AS(name, set)                                                                     \
-	static __attribute__((noinline)) void name##_far(                                          \
-		struct seg_vcpu *v, const struct block *t, const struct block *p)                  \
-	{                                                                                          \
-		transfer(v, t, p, set);                                                            \
-	}                                                                                          \
-	static void name(unsigned vcpu, void *udata)                                               \
-	{                                                                                          \
-		enter(vcpu, udata, set, name##_far);                                               \
-	}
-
-#define CALLBACK_NEAR_AS(name, set)                                                                \
-	static void name(unsigned vcpu, void *udata)                                               \
-	{                                                                                          \
-		enter(vcpu, udata, set, NULL);                                                     \
-	}
-
-#define CALLBACK(name, set)                                                                        \
-	CALLBACK_AS(name, set)                                                                     \
-	CALLBACK_AS(name##_words, (set) | WORDS)
-#define CALLBACK_NEAR(name, set)                                                                   \
-	CALLBACK_NEAR_AS(name, set)                                                                \
-	CALLBACK_NEAR_AS(name##_words, (set) | WORDS)
-
-CALLBACK_NEAR(on_count, COUNT)
-CALLBACK_NEAR(on_count_track, COUNT | TRACK)
-CALLBACK_NEAR(on_scalars, COUNT | SCALARS)
-CALLBACK_NEAR(on_scalars_track, COUNT | SCALARS | TRACK)
-CALLBACK(on_branch, BRANCH)
-CALLBACK(on_branch_scalars, BRANCH | SCALARS)
-CALLBACK(on_stack, STACK)
-CALLBACK(on_stack_scalars, STACK | SCALARS)
-CALLBACK(on_predict, BRANCH | PREDICT)
-CALLBACK(on_predict_scalars, BRANCH | PREDICT | SCALARS)
-CALLBACK(on_stack_predict, STACK | PREDICT)
-CALLBACK(on_stack_predict_scalars, STACK | PREDICT | SCALARS)
-CALLBACK(on_fetch, BRANCH | FETCH)
-CALLBACK(on_fetch_scalars, BRANCH | FETCH | SCALARS)
-CALLBACK(on_stack_fetch, STACK | FETCH)
-CALLBACK(on_stack_fetch_scalars, STACK | FETCH | SCALARS)
-CALLBACK(on_models, BRANCH | PREDICT | FETCH)
-CALLBACK(on_models_scalars, BRANCH | PREDICT | FETCH | SCALARS)
-CALLBACK(on_stack_models, STACK | PREDICT | FETCH)
-CALLBACK(on_stack_models_scalars, STACK | PREDICT | FETCH | SCALARS)
-
-#define BOTH(name)                                                                                 \
-	{                                                                                          \
-		name, name##_words                                                                 \
-	}
-
-/* By stack, predictor, instruction side, scalars, words. */
-static const qemu_plugin_vcpu_udata_cb branch_callbacks[2][2][2][2][2] = {
-	{{{BOTH(on_branch), BOTH(on_branch_scalars)}, {BOTH(on_fetch), BOTH(on_fetch_scalars)}},
-	 {{BOTH(on_predict), BOTH(on_predict_scalars)},
-	  {BOTH(on_models), BOTH(on_models_scalars)}}},
-	{{{BOTH(on_stack), BOTH(on_stack_scalars)},
-	  {BOTH(on_stack_fetch), BOTH(on_stack_fetch_scalars)}},
-	 {{BOTH(on_stack_predict), BOTH(on_stack_predict_scalars)},
-	  {BOTH(on_stack_models), BOTH(on_stack_models_scalars)}}},
-};
-
-/* By the block before kept, scalars, words. */
-static const qemu_plugin_vcpu_udata_cb count_callbacks[2][2][2] = {
-	{BOTH(on_count), BOTH(on_scalars)},
-	{BOTH(on_count_track), BOTH(on_scalars_track)},
-};
 
 static void on_nothing(unsigned vcpu, void *udata)
 {
@@ -469,7 +135,7 @@ COLD static void add_step(struct seg_vcpu *v, const struct step *s)
 {
 	int64_t sum[INDEXES] = {0};
 	lanes_t lanes = sum_lanes(s);
-	bool full = engine.words ? add_words(v, &lanes, NULL) : add_vectors(v, &lanes, NULL);
+	bool full = entry_add_lanes(v, &lanes);
 
 	step_sum(&engine.rates, s, sum);
 	for (unsigned k = 0; k < engine.rates.nscalars; k++) {
@@ -556,7 +222,7 @@ static bool delayed(struct seg_vcpu *v, struct vcpu *s, const struct block *t,
 	return false;
 }
 
-COLD static void other_successor(struct seg_vcpu *v, const struct block *t, const struct block *p)
+COLD void other_successor(struct seg_vcpu *v, const struct block *t, const struct block *p)
 {
 	struct step step = {.prev = p, .block = t};
 
@@ -566,7 +232,7 @@ COLD static void other_successor(struct seg_vcpu *v, const struct block *t, cons
 		odd_successor(v, t, p);
 }
 
-COLD static void odd_successor(struct seg_vcpu *v, const struct block *t, const struct block *p)
+COLD void odd_successor(struct seg_vcpu *v, const struct block *t, const struct block *p)
 {
 	struct vcpu *s = vcpu_private(v);
 	struct step step = {.prev = p, .block = t};
@@ -630,7 +296,7 @@ static void on_rep(unsigned vcpu, void *udata)
 		return;
 	p = (const struct block *)(uintptr_t)v->priv[HOT_PREV];
 	if (p == t && engine.rep_lanes) { /* x86: words */
-		if (__builtin_expect(add_words(v, &engine.rates.lane_again[t->again], NULL), 0))
+		if (__builtin_expect(entry_add_lanes(v, &engine.rates.lane_again[t->again]), 0))
 			full_rep(v, t);
 	} else if (p->flow == FLOW_REP && p->cti == t->pc) {
 		repeat_slowly(v, t);
@@ -692,18 +358,6 @@ void engine_handler(uint64_t pc, uint64_t signal)
 
 /* ---- translation ---- */
 
-static qemu_plugin_vcpu_udata_cb ordinary_callback(bool track)
-{
-	const struct rates *r = &engine.rates;
-	bool scalars = (r->counted | r->taken | r->mispredicts) >> SEG_LANES;
-	uint32_t f = engine.features;
-
-	if (f & (SEG_STACK | SEG_BRANCH | SEG_PREDICT | SEG_FETCH))
-		return branch_callbacks[!!(f & SEG_STACK)][!!(f & SEG_PREDICT)][!!(f & SEG_FETCH)]
-				       [scalars][engine.words];
-	return count_callbacks[track || f & (SEG_DATA | SEG_PAGES)][scalars][engine.words];
-}
-
 static qemu_plugin_vcpu_udata_cb callback_for(const struct block *b)
 {
 	if (!(engine.features & SEG_COUNT))
@@ -712,7 +366,8 @@ static qemu_plugin_vcpu_udata_cb callback_for(const struct block *b)
 		return on_handler;
 	if (b->flow == FLOW_REP && b->n == 1)
 		return on_rep;
-	return b->flow == FLOW_SYSCALL ? ordinary_callback(true) : engine.ordinary;
+	return entry_callback(b->flow == FLOW_SYSCALL || engine.isa->traits & ISA_TRACK,
+			      !engine.threaded);
 }
 
 static uint64_t read_insn(struct insn *in, const struct qemu_plugin_insn *insn, uint64_t hash)
@@ -792,6 +447,7 @@ static void set_apart(struct qemu_plugin_insn *insn)
 
 	if (!b)
 		return;
+	models_block((struct block *)b);
 	if (engine.features & SEG_BRANCHES)
 		qemu_plugin_register_vcpu_insn_exec_cb(insn, on_taken, QEMU_PLUGIN_CB_NO_REGS,
 						       (void *)b);
@@ -826,6 +482,7 @@ static void on_translate(qemu_plugin_id_t id, struct qemu_plugin_tb *tb)
 	b = block_intern(&engine.store, &engine.rates, insns, (unsigned)n, hash);
 	if (!b)
 		return;
+	models_block((struct block *)b);
 	if (engine.proc)
 		engine.proc->blocks++;
 	if (engine.features & SEG_BRANCHES)
@@ -873,22 +530,11 @@ static void on_flush(qemu_plugin_id_t id)
 
 /* ---- install ---- */
 
-static void set_outcome(unsigned missed)
-{
-	for (unsigned k = 0; k < SEG_LANES; k++) {
-		outcome_lanes[missed][0][k] = engine.rates.missed[missed][k];
-		outcome_lanes[missed][1][k] =
-			engine.rates.missed[missed][k] + (engine.rates.taken >> k & 1);
-	}
-}
-
 void engine_callbacks(qemu_plugin_id_t id)
 {
-	for (unsigned missed = 0; missed < MODEL_MISSES; missed++)
-		set_outcome(missed);
 	engine.store.labels = engine.features & SEG_LABEL;
 	engine.words = engine.isa->traits & ISA_WIDE;
-	engine.ordinary = ordinary_callback(engine.isa->traits & ISA_TRACK);
+	engine.ordinary = entry_callback(engine.isa->traits & ISA_TRACK, false);
 	engine.rep_lanes = !engine.rates.nscalars && !(engine.features & SEG_FETCH);
 	qemu_plugin_register_vcpu_tb_trans_cb(id, on_translate);
 	qemu_plugin_register_flush_cb(id, on_flush);

@@ -5,7 +5,8 @@
  *else in the project).
  *
  *	install.c  how QEMU takes the plugin
- *	plugin.c   translation, the block callbacks (the hot path)
+ *	entry.c    the block callbacks (the hot path: entry.h)
+ *	plugin.c   translation; blocks that were aborted, signals
  *	fold.c     what happens when a lane's top bit is set: deadlines, records, quantum
  *	bell.c     waiting for the machine; the interrupt ring
  *	process.c  the segment, threads, fork, ends
@@ -89,7 +90,8 @@ struct engine {
 	uint32_t features;
 	void (*ordinary)(unsigned vcpu,
 			 void *block); /* the callback of a block that is nothing special */
-	bool words;		       /* lanes are added by words (plugin.c) */
+	bool words;		       /* lanes are added by words (entry.c) */
+	bool threaded;		       /* there is, or was, more than one thread */
 	bool rep_lanes;		       /* a repetition adds to lanes, and nothing else */
 	struct rates rates;
 	struct quipu_model model;

@@ -245,6 +245,8 @@ static void vcpu_init(qemu_plugin_id_t id, unsigned index)
 			__atomic_fetch_add(&engine.proc->uncounted, 1, __ATOMIC_RELAXED);
 		return;
 	}
+	if (index)
+		engine.threaded = true;
 	reset_vcpu(v, index ? SEG_BELL_THREAD : SEG_BELL_START);
 	if (engine.proc && engine.proc->nvcpus <= index)
 		__atomic_store_n(&engine.proc->nvcpus, index + 1, __ATOMIC_RELEASE);

@@ -1,0 +1,438 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The block callbacks: the hot path. Engine sheet 6.3, 7.
+ *
+ * One runs every few nanoseconds. It adds the block's lanes to the vCPU's with one vector addition
+ * and looks at the top bits; everything else is out of line and reached by a tail call, so that the
+ * fast path saves no registers. There is one callback for each set of features, chosen when a block
+ * is translated; of each a general one, and one for the only thread of a process, whose addresses
+ * are constants.
+ */
+#include <quipu/bits.h>
+
+#include "entry.h"
+#include "models.h"
+
+#define TOP_BITS UINT64_C(0x8000800080008000)
+
+/* A set of features; what indexes the table of callbacks below. */
+enum set {
+	COUNT = 0,
+	BRANCH = 1,
+	STACK = 2,
+	SCALARS = 4,
+	TRACK = 8,
+	PREDICT = 16,
+	FETCH = 32,
+	WORDS = 64, /* no vector instructions */
+	LONE = 128,
+	SETS = 256
+};
+
+/* ---- lanes ---- */
+
+static inline bool any_top_bit(lanes_t a)
+{
+#if defined(__SSE2__)
+	typedef char bytes __attribute__((vector_size(16)));
+
+	return __builtin_ia32_pmovmskb128((bytes)a) & 0xaaaa;
+#else
+	typedef uint64_t words __attribute__((vector_size(16)));
+	words w = (words)a;
+
+	return (w[0] | w[1]) & TOP_BITS;
+#endif
+}
+
+static inline bool add_vectors(struct seg_vcpu *v, const lanes_t *lanes, const lanes_t *more)
+{
+	lanes_t sum = *(const lanes_t *)v->acc + *lanes;
+
+	if (more)
+		sum += *more;
+	*(lanes_t *)v->acc = sum;
+	return any_top_bit(sum);
+}
+
+/* A lane is below 32768 and grows by less than 32768: no sum carries into the next one. */
+static inline bool add_words(struct seg_vcpu *v, const lanes_t *lanes, const lanes_t *more)
+{
+	uint64_t *acc = (uint64_t *)v->acc;
+	const uint64_t *a = (const uint64_t *)lanes, *b = (const uint64_t *)more;
+	uint64_t low = acc[0] + a[0], high = acc[1] + a[1];
+
+	if (more) {
+		low += b[0];
+		high += b[1];
+	}
+	acc[0] = low;
+	acc[1] = high;
+	return ((low | high) & TOP_BITS) != 0;
+}
+
+/*
+ * Adds @lanes and @more to the vCPU's; true when a top bit is set: a lane is full. By words for a
+ * guest with registers of more than 16 bytes: QEMU's code for it leaves the upper halves of the
+ * host's in use, and then each vector instruction of the old encoding waits for them (measured: 5
+ * ns for each block).
+ */
+static inline __attribute__((always_inline)) bool
+add_lanes(struct seg_vcpu *v, const lanes_t *lanes, const lanes_t *more, unsigned set)
+{
+	return set & WORDS ? add_words(v, lanes, more) : add_vectors(v, lanes, more);
+}
+
+bool entry_add_lanes(struct seg_vcpu *v, const lanes_t *lanes)
+{
+	return engine.words ? add_words(v, lanes, NULL) : add_vectors(v, lanes, NULL);
+}
+
+/* ---- what is rare ---- */
+
+/* A lane is full, or a scalar has reached its deadline. */
+COLD static void full_count(struct seg_vcpu *v, const struct block *t)
+{
+	struct step s = {.block = t};
+
+	fold_step(v, &s);
+}
+
+COLD static void full_branch(struct seg_vcpu *v, const struct block *t, const struct block *p,
+			     unsigned row)
+{
+	struct step s = {.prev = p,
+			 .block = t,
+			 .taken = taken_from(p, t),
+			 .missed = (uint8_t)outcome_missed(row)};
+
+	fold_step(v, &s);
+}
+
+/* Before its lines are fetched, what the block's entry has reached. */
+COLD static void full_fetch(struct seg_vcpu *v, const struct block *t, const struct block *p,
+			    unsigned row)
+{
+	full_branch(v, t, p, row);
+	models_fetch(v, t);
+}
+
+/* ---- 64-bit signals ---- */
+
+/* True when one has reached its deadline. */
+static inline bool add_scalars(struct seg_vcpu *v, const struct block *t)
+{
+	bool hit = false;
+
+	for (unsigned k = 0; k < engine.rates.nscalars; k++) {
+		v->scalar[k] += t->scalar[k];
+		hit |= (int64_t)v->scalar[k] >= v->nearest[SEG_LANES + k];
+	}
+	return hit;
+}
+
+static inline void add_outcome_scalars(struct seg_vcpu *v, bool taken, unsigned missed)
+{
+	for (uint32_t m = engine.rates.taken >> SEG_LANES; m; m &= m - 1)
+		v->scalar[bits_low(m)] += taken;
+	for (unsigned k = 0; missed && k < engine.rates.nscalars; k++)
+		v->scalar[k] += engine.rates.missed[missed][SEG_LANES + k];
+}
+
+/* ---- a block is entered ---- */
+
+#define INLINE static inline __attribute__((always_inline))
+
+/* @row: what the transfer that ended p adds. */
+INLINE void finish(struct seg_vcpu *v, const struct block *t, const struct block *p, unsigned row,
+		   unsigned set)
+{
+	const lanes_t *more = set & (BRANCH | STACK) ? &vcpu_models(v)->outcome[row] : NULL;
+	bool full = add_lanes(v, &t->lanes, more, set);
+
+	if (set & SCALARS) {
+		if (set & (BRANCH | STACK))
+			add_outcome_scalars(v, taken_from(p, t), outcome_missed(row));
+		full |= add_scalars(v, t);
+	}
+	if (set & FETCH && __builtin_expect(!models_fetched(v, t), 0)) {
+		if (__builtin_expect(full, 0))
+			full_fetch(v, t, p, row);
+		else
+			models_fetch(v, t);
+		return;
+	}
+	if (__builtin_expect(!full, 1))
+		return;
+	if (set & (BRANCH | STACK))
+		full_branch(v, t, p, row);
+	else
+		full_count(v, t);
+}
+
+/*
+ * 1: control left the line. It is as hard to predict for the host as for the model: without the
+ * barrier the compiler makes a branch of it.
+ */
+INLINE unsigned left_line(const struct block *t, const struct block *p)
+{
+	unsigned left = t->pc != p->fall;
+
+	__asm__("" : "+r"(left));
+	return left;
+}
+
+/* p ended in nothing that goes elsewhere than its two successors. */
+INLINE void add_block(struct seg_vcpu *v, const struct block *t, const struct block *p,
+		      unsigned set)
+{
+	unsigned left = left_line(t, p);
+
+	if (__builtin_expect(p->successor[left] != t->pc, 0)) {
+		other_successor(v, t, p);
+		return;
+	}
+	if (set & PREDICT && p->flow == FLOW_COND)
+		finish(v, t, p,
+		       model_predict_code(&vcpu_models(v)->predict, (uint32_t)(p->cti >> 1), left),
+		       set);
+	else
+		finish(v, t, p, OUTCOME(MODEL_PREDICTED, left), set);
+}
+
+INLINE unsigned target_missed(struct seg_vcpu *v, const struct block *t, const struct block *p)
+{
+	return model_predict_target(&vcpu_models(v)->predict, (uint32_t)(p->cti >> 1), t->pc);
+}
+
+/* A call of a known function. */
+INLINE void call(struct seg_vcpu *v, const struct block *t, const struct block *p, unsigned set)
+{
+	unsigned missed = MODEL_PREDICTED;
+
+	if (set & PREDICT)
+		model_predict_call(&vcpu_models(v)->predict, p->fall);
+	if (set & PREDICT && p->flow == FLOW_ICALL)
+		missed = target_missed(v, t, p);
+	if (set & STACK) {
+		uint64_t top = v->priv[HOT_TOP];
+
+		v->priv[HOT_WAS_TOP] = top;
+		v->priv[HOT_TOP] = stack_push_at(vcpu_frames(v), top, p->fall, p->cti);
+	}
+	finish(v, t, p, OUTCOME(missed, 1), set);
+}
+
+/* A return to where it is expected. */
+INLINE void back(struct seg_vcpu *v, const struct block *t, const struct block *p, unsigned set)
+{
+	unsigned missed = MODEL_PREDICTED;
+
+	if (set & PREDICT)
+		missed = model_predict_return(&vcpu_models(v)->predict, t->pc);
+	if (set & STACK) {
+		uint64_t top = v->priv[HOT_TOP];
+
+		v->priv[HOT_WAS_TOP] = top;
+		v->priv[HOT_TOP] = top - 1;
+	}
+	finish(v, t, p, OUTCOME(missed, taken_from(p, t)), set);
+}
+
+INLINE bool call_is_simple(const struct seg_vcpu *v, const struct block *t, const struct block *p,
+			   unsigned set)
+{
+	if (p->flow != FLOW_CALL && p->flow != FLOW_ICALL)
+		return false;
+	return (p->any || t->pc == p->target) && t->pc != p->fall && p->moves &&
+	       (!(set & STACK) || (t->entry && v->priv[HOT_FRAMES]));
+}
+
+INLINE bool return_is_simple(const struct seg_vcpu *v, const struct block *t, const struct block *p,
+			     unsigned set)
+{
+	uint64_t top = v->priv[HOT_TOP];
+
+	if (p->flow != FLOW_RET || !p->any)
+		return false;
+	return !(set & STACK) ||
+	       (v->priv[HOT_FRAMES] && top && stack_expects(vcpu_frames(v), top, t->pc));
+}
+
+/* p ended in a transfer that the predictor or the call stack knows more of than whether it was
+ * taken. */
+INLINE void transfer(struct seg_vcpu *v, const struct block *t, const struct block *p, unsigned set)
+{
+	unsigned missed = MODEL_PREDICTED;
+
+	if (__builtin_expect(!block_successor(p, t->pc), 0)) {
+		odd_successor(v, t, p);
+		return;
+	}
+	if (set & PREDICT)
+		missed = models_predict(v, t, p);
+	if (set & STACK && p->flow >= FLOW_CALL)
+		follow(v, t, p);
+	finish(v, t, p, OUTCOME(missed, taken_from(p, t)), set);
+}
+
+typedef void other_entry(struct seg_vcpu *, const struct block *t, const struct block *p);
+
+/* The usual ones of them, without a call. */
+INLINE void transfer_fast(struct seg_vcpu *v, const struct block *t, const struct block *p,
+			  unsigned set, other_entry *slow)
+{
+	if (call_is_simple(v, t, p, set)) {
+		call(v, t, p, set);
+	} else if (return_is_simple(v, t, p, set)) {
+		back(v, t, p, set);
+	} else if (p->flow == FLOW_IJUMP && p->any) {
+		unsigned missed = MODEL_PREDICTED;
+
+		if (set & PREDICT)
+			missed = target_missed(v, t, p);
+		finish(v, t, p, OUTCOME(missed, taken_from(p, t)), set);
+	} else {
+		slow(v, t, p);
+	}
+}
+
+INLINE void enter(struct seg_vcpu *v, const struct block *t, unsigned set, other_entry *far)
+{
+	if (set & (BRANCH | STACK)) {
+		const struct block *p = (const struct block *)(uintptr_t)v->priv[HOT_PREV];
+
+		v->priv[HOT_PREV] = (uintptr_t)t;
+		if (p->flow < FLOW_IJUMP)
+			add_block(v, t, p, set);
+		else
+			far(v, t, p);
+		return;
+	}
+	if (set & TRACK)
+		v->priv[HOT_PREV] = (uintptr_t)t;
+	finish(v, t, NULL, 0, set);
+}
+
+/*
+ * Functions of their own where the fast path would otherwise save the registers that they need:
+ * _far, _slow; reached by tail calls.
+ */
+#define LONE_AS(name, set)                                                                         \
+	static __attribute__((noinline)) void name##_lone_far(                                     \
+		struct seg_vcpu *v, const struct block *t, const struct block *p)                  \
+	{                                                                                          \
+		(void)v;                                                                           \
+		transfer_fast(&engine_pub[0], t, p, (set) | LONE, name##_slow);                    \
+	}                                                                                          \
+	static void name##_lone(unsigned vcpu, void *block)                                        \
+	{                                                                                          \
+		if (__builtin_expect(vcpu, 0))                                                     \
+			name(vcpu, block);                                                         \
+		else                                                                               \
+			enter(&engine_pub[0], block, (set) | LONE, name##_lone_far);               \
+	}
+
+#define CALLBACK_AS(name, set)                                                                     \
+	static __attribute__((noinline)) void name##_slow(                                         \
+		struct seg_vcpu *v, const struct block *t, const struct block *p)                  \
+	{                                                                                          \
+		transfer(v, t, p, set);                                                            \
+	}                                                                                          \
+	static __attribute__((noinline)) void name##_far(                                          \
+		struct seg_vcpu *v, const struct block *t, const struct block *p)                  \
+	{                                                                                          \
+		transfer_fast(v, t, p, set, name##_slow);                                          \
+	}                                                                                          \
+	static __attribute__((noinline)) void name(unsigned vcpu, void *block)                     \
+	{                                                                                          \
+		if (__builtin_expect(vcpu < SEG_VCPUS, 1))                                         \
+			enter(&engine_pub[vcpu], block, set, name##_far);                          \
+	}                                                                                          \
+	LONE_AS(name, set)
+
+#define CALLBACK_NEAR_AS(name, set)                                                                \
+	static __attribute__((noinline)) void name(unsigned vcpu, void *block)                     \
+	{                                                                                          \
+		if (__builtin_expect(vcpu < SEG_VCPUS, 1))                                         \
+			enter(&engine_pub[vcpu], block, set, NULL);                                \
+	}                                                                                          \
+	static void name##_lone(unsigned vcpu, void *block)                                        \
+	{                                                                                          \
+		if (__builtin_expect(vcpu, 0))                                                     \
+			name(vcpu, block);                                                         \
+		else                                                                               \
+			enter(&engine_pub[0], block, (set) | LONE, NULL);                          \
+	}
+
+#define CALLBACK(name, set)                                                                        \
+	CALLBACK_AS(name, set)                                                                     \
+	CALLBACK_AS(name##_words, (set) | WORDS)
+#define CALLBACK_NEAR(name, set)                                                                   \
+	CALLBACK_NEAR_AS(name, set)                                                                \
+	CALLBACK_NEAR_AS(name##_words, (set) | WORDS)
+
+CALLBACK_NEAR(on_count, COUNT)
+CALLBACK_NEAR(on_count_track, COUNT | TRACK)
+CALLBACK_NEAR(on_scalars, COUNT | SCALARS)
+CALLBACK_NEAR(on_scalars_track, COUNT | SCALARS | TRACK)
+CALLBACK(on_branch, BRANCH)
+CALLBACK(on_branch_scalars, BRANCH | SCALARS)
+CALLBACK(on_stack, STACK)
+CALLBACK(on_stack_scalars, STACK | SCALARS)
+CALLBACK(on_predict, BRANCH | PREDICT)
+CALLBACK(on_predict_scalars, BRANCH | PREDICT | SCALARS)
+CALLBACK(on_stack_predict, STACK | PREDICT)
+CALLBACK(on_stack_predict_scalars, STACK | PREDICT | SCALARS)
+CALLBACK(on_fetch, BRANCH | FETCH)
+CALLBACK(on_fetch_scalars, BRANCH | FETCH | SCALARS)
+CALLBACK(on_stack_fetch, STACK | FETCH)
+CALLBACK(on_stack_fetch_scalars, STACK | FETCH | SCALARS)
+CALLBACK(on_models, BRANCH | PREDICT | FETCH)
+CALLBACK(on_models_scalars, BRANCH | PREDICT | FETCH | SCALARS)
+CALLBACK(on_stack_models, STACK | PREDICT | FETCH)
+CALLBACK(on_stack_models_scalars, STACK | PREDICT | FETCH | SCALARS)
+
+/* clang-format off */
+#define AT(set, name)                                                                              \
+	[set] = name, [(set) | WORDS] = name##_words,                                              \
+	[(set) | LONE] = name##_lone, [(set) | WORDS | LONE] = name##_words_lone
+#define BOTH(set, name) AT(set, name), AT((set) | SCALARS, name##_scalars)
+/* clang-format on */
+
+static const qemu_plugin_vcpu_udata_cb callbacks[SETS] = {
+	AT(COUNT, on_count),
+	AT(SCALARS, on_scalars),
+	AT(TRACK, on_count_track),
+	AT(SCALARS | TRACK, on_scalars_track),
+	BOTH(BRANCH, on_branch),
+	BOTH(BRANCH | PREDICT, on_predict),
+	BOTH(BRANCH | FETCH, on_fetch),
+	BOTH(BRANCH | PREDICT | FETCH, on_models),
+	BOTH(STACK, on_stack),
+	BOTH(STACK | PREDICT, on_stack_predict),
+	BOTH(STACK | FETCH, on_stack_fetch),
+	BOTH(STACK | PREDICT | FETCH, on_stack_models),
+};
+
+qemu_plugin_vcpu_udata_cb entry_callback(bool track, bool lone)
+{
+	const struct rates *r = &engine.rates;
+	uint32_t f = engine.features;
+	unsigned set = COUNT;
+
+	if ((r->counted | r->taken | r->mispredicts) >> SEG_LANES)
+		set |= SCALARS;
+	if (engine.words)
+		set |= WORDS;
+	if (lone)
+		set |= LONE;
+	if (f & (SEG_STACK | SEG_BRANCH | SEG_PREDICT | SEG_FETCH)) {
+		set |= f & SEG_STACK ? STACK : BRANCH;
+		set |= f & SEG_PREDICT ? PREDICT : 0;
+		set |= f & SEG_FETCH ? FETCH : 0;
+	} else if (track || f & (SEG_DATA | SEG_PAGES)) {
+		set |= TRACK;
+	}
+	return callbacks[set];
+}
