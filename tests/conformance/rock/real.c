@@ -166,9 +166,10 @@ static void run(struct bed *b)
 
 static void close_bed(struct bed *b)
 {
-	session_free(b->session);
+	session_stop(b->session); /* its last calls go to the system, */
 	quipu_system_free(b->system);
-	quipu_rock_free(b->rock);
+	quipu_rock_free(b->rock); /* and both call its signals */
+	session_free(b->session);
 	quipu_machine_free(b->machine);
 	quipu_notes_free(&b->notes);
 }
