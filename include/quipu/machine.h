@@ -101,6 +101,13 @@ struct quipu_machine {
 	size_t fdt_size;
 	struct quipu_node *nodes; /* in order of id */
 	size_t nnodes;
+	/* Nodes with a property "compatible", in order of the tree: quipu_machine_find. */
+	struct quipu_compatible {
+		int offset;
+		int len;
+		const char *list;
+	} * compatibles;
+	size_t ncompatibles;
 };
 
 /*

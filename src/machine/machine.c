@@ -517,6 +517,22 @@ out:
 	return err;
 }
 
+/* Rooms ask for many: libfdt would read the whole tree for each one. */
+static int index_compatibles(struct quipu_machine *m, const struct dt *dt)
+{
+	m->compatibles = calloc(dt->n + 1u, sizeof(*m->compatibles));
+	if (!m->compatibles)
+		return -ENOMEM;
+	for (uint32_t i = 0; i < dt->n; i++) {
+		struct quipu_compatible *c = &m->compatibles[m->ncompatibles];
+
+		c->offset = dt->nodes[i].offset;
+		c->list = fdt_getprop(m->fdt, c->offset, "compatible", &c->len);
+		m->ncompatibles += c->list != NULL;
+	}
+	return 0;
+}
+
 struct quipu_machine *quipu_machine_parse(const void *fdt, size_t len, const char *name,
 					  struct quipu_notes *notes)
 {
@@ -533,6 +549,8 @@ struct quipu_machine *quipu_machine_parse(const void *fdt, size_t len, const cha
 		goto out;
 	}
 	err = dt_index(&dt, m->fdt, notes);
+	if (!err)
+		err = index_compatibles(m, &dt);
 	if (!err)
 		err = read_all(m, &dt);
 out:
@@ -556,6 +574,7 @@ void quipu_machine_free(struct quipu_machine *m)
 	free(m->cpus);
 	free(m->caches);
 	free(m->nodes);
+	free(m->compatibles);
 	free(m->model);
 	free(m->fdt);
 	free(m);
@@ -589,5 +608,9 @@ bool quipu_machine_has_string(const struct quipu_machine *m, int node, const cha
 
 int quipu_machine_find(const struct quipu_machine *m, const char *compatible)
 {
-	return fdt_node_offset_by_compatible(m->fdt, -1, compatible);
+	for (size_t i = 0; i < m->ncompatibles; i++)
+		if (fdt_stringlist_contains(m->compatibles[i].list, m->compatibles[i].len,
+					    compatible))
+			return m->compatibles[i].offset;
+	return -FDT_ERR_NOTFOUND;
 }

@@ -33,13 +33,22 @@ static int legacy_node(const struct quipu_machine *m)
 	return fdt_node_offset_by_prop_value(m->fdt, -1, "device_type", "pmu", sizeof("pmu"));
 }
 
-/* A machine property: on the PMU's node, else on the root. */
-static const void *property(const struct quipu_machine *m, const char *name, int *len)
-{
-	int nodes[3] = {pmu_node(m), legacy_node(m), 0};
+/* Where machine properties lie: the PMU's node, else the root. Looked for once. */
+struct place {
+	const struct quipu_machine *m;
+	int nodes[3];
+};
 
+static struct place place_of(const struct quipu_machine *m)
+{
+	return (struct place){m, {pmu_node(m), legacy_node(m), 0}};
+}
+
+static const void *property(const struct place *at, const char *name, int *len)
+{
 	for (int i = 0; i < 3; i++) {
-		const void *p = nodes[i] >= 0 ? fdt_getprop(m->fdt, nodes[i], name, len) : NULL;
+		const void *p =
+			at->nodes[i] >= 0 ? fdt_getprop(at->m->fdt, at->nodes[i], name, len) : NULL;
 
 		if (p)
 			return p;
@@ -47,18 +56,18 @@ static const void *property(const struct quipu_machine *m, const char *name, int
 	return NULL;
 }
 
-static const char *string_property(const struct quipu_machine *m, const char *name)
+static const char *string_property(const struct place *at, const char *name)
 {
 	int len = 0;
-	const char *s = property(m, name, &len);
+	const char *s = property(at, name, &len);
 
 	return s && len > 0 && s[len - 1] == '\0' ? s : NULL;
 }
 
-static uint64_t number_property(const struct quipu_machine *m, const char *name, uint64_t fallback)
+static uint64_t number_property(const struct place *at, const char *name, uint64_t fallback)
 {
 	int len = 0;
-	const void *p = property(m, name, &len);
+	const void *p = property(at, name, &len);
 
 	if (p && len == 4)
 		return bits_be32(p);
@@ -71,10 +80,10 @@ struct choice {
 	unsigned value;
 };
 
-static unsigned choose(const struct quipu_machine *m, struct quipu_notes *notes, const char *name,
+static unsigned choose(const struct place *at, struct quipu_notes *notes, const char *name,
 		       const struct choice *choices, unsigned fallback)
 {
-	const char *s = string_property(m, name);
+	const char *s = string_property(at, name);
 	char words[128] = "";
 
 	if (!s)
@@ -93,7 +102,7 @@ static unsigned choose(const struct quipu_machine *m, struct quipu_notes *notes,
 
 static const struct choice on_off[] = {{"on", 1}, {"off", 0}, {NULL, 0}};
 
-static void choose_events(struct quipu_riscv *rv, struct quipu_notes *notes)
+static void choose_events(struct quipu_riscv *rv, const struct place *at, struct quipu_notes *notes)
 {
 	static const struct {
 		const char *compatible, *table;
@@ -102,7 +111,7 @@ static void choose_events(struct quipu_riscv *rv, struct quipu_notes *notes)
 		{"thead,c906", "thead"},       {"thead,c910", "thead"},	 {"thead,c920", "thead"},
 		{"andestech,ax45mp", "andes"}, {"riscv-virtio", "qemu"},
 	};
-	const char *name = string_property(rv->machine, "quipu,events");
+	const char *name = string_property(at, "quipu,events");
 
 	for (size_t i = 0; !name && i < sizeof(cpus) / sizeof(cpus[0]); i++)
 		if (quipu_machine_find(rv->machine, cpus[i].compatible) >= 0)
@@ -131,15 +140,15 @@ int riscv_tree_config(struct quipu_riscv *rv, struct quipu_notes *notes)
 		{"1.10", 10}, {"1.11", 11}, {"1.12", 12}, {NULL, 0}};
 	static const struct choice records[] = {{"refuse", 0}, {"silent", 1}, {NULL, 0}};
 	static const struct choice unmodelled[] = {{"refuse", 0}, {"zero", 1}, {NULL, 0}};
-	const struct quipu_machine *m = rv->machine;
+	struct place at = place_of(rv->machine);
 	struct riscv_config *c = &rv->config;
-	bool legacy = pmu_node(m) < 0 && legacy_node(m) >= 0;
+	bool legacy = at.nodes[0] < 0 && at.nodes[1] >= 0;
 	int len;
 
-	c->driver = choose(m, notes, "quipu,driver", drivers,
+	c->driver = choose(&at, notes, "quipu,driver", drivers,
 			   legacy ? RISCV_DRIVER_LEGACY : RISCV_DRIVER_SBI);
 	legacy = c->driver == RISCV_DRIVER_LEGACY;
-	c->kernel = choose(m, notes, "quipu,kernel", kernels, legacy ? 418 : 612);
+	c->kernel = choose(&at, notes, "quipu,kernel", kernels, legacy ? 418 : 612);
 	if (!legacy && c->kernel == 418) {
 		quipu_note(notes, QUIPU_NOTE_WRONG, "quipu,kernel",
 			   "Linux 4.18 has no SBI PMU driver: \"6.12\" is used; quipu,driver = "
@@ -147,18 +156,18 @@ int riscv_tree_config(struct quipu_riscv *rv, struct quipu_notes *notes)
 			   "driver that it has");
 		c->kernel = 612;
 	}
-	c->sbi_version = choose(m, notes, "quipu,sbi-version", versions, 0x03000000);
-	c->opensbi_compat = property(m, "quipu,opensbi-compat", &len) != NULL;
-	c->snapshot = choose(m, notes, "quipu,snapshot", on_off, 1);
-	c->record_silent = choose(m, notes, "quipu,record", records, 0);
-	c->branch_records = choose(m, notes, "quipu,branch-records", on_off, 0);
-	c->events_directory = choose(m, notes, "quipu,events-directory", on_off, 1);
-	c->unmodelled_zero = choose(m, notes, "quipu,unmodelled", unmodelled, 0);
-	c->priv_minor = choose(m, notes, "quipu,privileged", privileged, legacy ? 10 : 12);
-	c->charge_instructions = number_property(m, "quipu,charge-syscall-instructions", 0);
-	c->charge_cycles = number_property(m, "quipu,charge-syscall-cycles", 0);
-	c->counter_reset = number_property(m, "quipu,counter-reset", 0);
-	c->user_access = (unsigned)number_property(m, "quipu,user-access", 1);
+	c->sbi_version = choose(&at, notes, "quipu,sbi-version", versions, 0x03000000);
+	c->opensbi_compat = property(&at, "quipu,opensbi-compat", &len) != NULL;
+	c->snapshot = choose(&at, notes, "quipu,snapshot", on_off, 1);
+	c->record_silent = choose(&at, notes, "quipu,record", records, 0);
+	c->branch_records = choose(&at, notes, "quipu,branch-records", on_off, 0);
+	c->events_directory = choose(&at, notes, "quipu,events-directory", on_off, 1);
+	c->unmodelled_zero = choose(&at, notes, "quipu,unmodelled", unmodelled, 0);
+	c->priv_minor = choose(&at, notes, "quipu,privileged", privileged, legacy ? 10 : 12);
+	c->charge_instructions = number_property(&at, "quipu,charge-syscall-instructions", 0);
+	c->charge_cycles = number_property(&at, "quipu,charge-syscall-cycles", 0);
+	c->counter_reset = number_property(&at, "quipu,counter-reset", 0);
+	c->user_access = (unsigned)number_property(&at, "quipu,user-access", 1);
 	if (c->user_access > 2) {
 		quipu_note(notes, QUIPU_NOTE_WRONG, "quipu,user-access",
 			   "is none of 0, 1, 2: taken as 1");
@@ -169,7 +178,7 @@ int riscv_tree_config(struct quipu_riscv *rv, struct quipu_notes *notes)
 			   "more than 2^32 - 1: no charge is made");
 		c->charge_instructions = c->charge_cycles = 0;
 	}
-	choose_events(rv, notes);
+	choose_events(rv, &at, notes);
 	return 0;
 }
 
