@@ -306,7 +306,9 @@ def marked(work):
         holds(all(int(addr, 16) and what == op for addr, what, _, _ in rows), f"{rows[:5]}")
         times = {level: [int(n) for _, _, at, n in rows if at == level] for level in ("L1", "L2", "Local")}
         holds(len(times["L1"]) > len(rows) / 2 and min(times["L1"]) == 1, f"{event}: most hit level 1")
-        holds(min(times["L2"]) > 1 and min(times["Local"]) > max(10, min(times["L2"])), f"{event}: {times}")
+        # Few stores go farther: whether one of those is a hundredth is chance.
+        holds(event == "mem-stores" or (times["L2"] and times["Local"]), f"{event}: {times}")
+        holds(all(n > 1 for n in times["L2"]) and all(n > 10 for n in times["Local"]), f"{event}: {times}")
 
 
 @test("an event of the document that no POWER9 catalog has is answered with the reason and the nearest one")

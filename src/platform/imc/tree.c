@@ -106,6 +106,20 @@ static uint64_t divisor_of(const char *scale)
 	return *end || errno || !v || v > UINT32_MAX ? 1 : v;
 }
 
+/* What a tool multiplies the count by, to the letter as it stands in the tree. */
+static void check_scale(struct reader *r, const struct imc_event *e)
+{
+	char *end;
+	double v;
+
+	if (!e->scale)
+		return;
+	v = strtod(e->scale, &end);
+	if (end == e->scale || *end || !(v > 0 && v < 1e18))
+		SAY(r, WRONG, r->path, "%s: scale \"%.32s\" is no number that a count could have",
+		    e->name, e->scale);
+}
+
 static int add_event(struct reader *r, struct imc_unit *u, int node, const char *prefix,
 		     uint32_t base, int unit)
 {
@@ -142,6 +156,7 @@ static int add_event(struct reader *r, struct imc_unit *u, int node, const char 
 		e->unit = text_of(r->fdt, unit, "unit");
 	e->desc = text_of(r->fdt, node, "desc");
 	e->divisor = divisor_of(e->scale);
+	check_scale(r, e);
 	e->source = imc_source_find(u->node, suffix, &e->mode);
 	u->nevents++;
 	return 0;
@@ -396,10 +411,20 @@ static bool read_unit(struct reader *r, struct imc_unit *u, int node, bool firmw
 static void take_region(struct reader *r, const struct imc_unit *u, int node)
 {
 	struct imc_tree *t = r->tree;
+	uint32_t offset = 0;
 
-	if (u->type != IMC_NEST || t->region_size || u->size < 0x1000)
+	if (u->type != IMC_NEST || u->size < 0x1000)
 		return;
-	cell_of(r, node, "offset", &t->region_offset);
+	cell_of(r, node, "offset", &offset);
+	if (t->region_size) {
+		if (offset != t->region_offset)
+			SAY(r, WRONG, u->path,
+			    "offset 0x%" PRIx32 ": the chip's counters lie at 0x%" PRIx32
+			    ", as the first unit says; taken as that",
+			    offset, t->region_offset);
+		return;
+	}
+	t->region_offset = offset;
 	t->region_size = u->size;
 	if (!cell_of(r, node, "cb_offset", &t->control_offset) ||
 	    t->control_offset > u->size - 0x400)

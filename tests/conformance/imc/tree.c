@@ -410,6 +410,28 @@ static void an_offset_beyond_the_memory_is_noted(void **state)
 	end();
 }
 
+static void numbers_that_cannot_be_are_noted(void **state)
+{
+	static const char *const scales[] = {"0", "-5", "much", "1e400", "", "512 "};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(scales) / sizeof(scales[0]); i++) {
+		begin("example");
+		fdt_setprop_string(bed.fdt, bed_node(&bed, TOP "/core@18"), "scale", scales[i]);
+		bring_up();
+		assert_true(noted("no number that a count could have"));
+		assert_true(has_pmu("core_imc"));
+		end();
+	}
+	begin("power9");
+	assert_false(noted("no number"));
+	fdt_setprop_u32(bed.fdt, bed_node(&bed, TOP "/mba3@490"), "offset", 0xffffffff);
+	bring_up();
+	assert_true(noted("offset 0xffffffff: the chip's counters lie at 0x180000"));
+	assert_true(has_pmu("nest_mba3"));
+	end();
+}
+
 static size_t compile(const char *name, uint8_t *blob, size_t room)
 {
 	const char *dir = getenv("QUIPU_IMA_CATALOG");
@@ -491,6 +513,7 @@ int main(void)
 		CASE(the_current_catalog_loads_with_its_slips_noted),
 		CASE(a_name_that_is_there_twice_is_noted),
 		CASE(an_offset_beyond_the_memory_is_noted),
+		CASE(numbers_that_cannot_be_are_noted),
 		CASE(a_published_catalog_loads),
 	};
 
