@@ -990,14 +990,20 @@ static uint64_t zero_clock(void *arg, unsigned cpu)
 	return 0;
 }
 
-static int open_cycles(struct quipu_core *core, struct quipu_event **e)
+static int open_plain(struct quipu_core *core, unsigned type, uint64_t config,
+		      struct quipu_event **e)
 {
 	static const struct quipu_caller root = {
 		.pid = 1, .tid = 1, .perfmon = true, .ipc_lock = true};
-	const struct quipu_attr a = {HW(0), .size = sizeof(a)};
+	const struct quipu_attr a = {.type = type, .config = config, .size = sizeof(a)};
 	uint32_t size;
 
 	return quipu_event_open(core, &root, &a, sizeof(a), -1, 0, NULL, 0, &size, e);
+}
+
+static int open_cycles(struct quipu_core *core, struct quipu_event **e)
+{
+	return open_plain(core, PERF_TYPE_HARDWARE, PERF_COUNT_HW_CPU_CYCLES, e);
 }
 
 /* L8 to L11: a PMU of the test's own, with an interrupt, on the harts of the legacy machine. */
@@ -1033,6 +1039,10 @@ static void legacy_interrupt_and_writes(void **state)
 			quipu_event_close(e[i]);
 		}
 		assert_int_equal(controller.released, irq < 0 ? 0 : 1);
+		/* D-14: what is refused holds nothing. */
+		assert_int_equal(open_plain(env.core, PERF_TYPE_RAW, 1, &e[0]), -EOPNOTSUPP);
+		assert_int_equal(controller.requested, irq < 0 ? 0 : 2);
+		assert_int_equal(controller.released, irq < 0 ? 0 : 2);
 		/* L8 */
 		assert_int_equal(legacy_warnings(d), 0);
 		bench_feed(&b, CYC, 7, 0x10);

@@ -274,6 +274,31 @@ static void replacement(void **state)
 	}
 }
 
+/* What was invalidated makes room: the next entry of its set throws none out. */
+static void an_empty_line_is_taken_first(void **state)
+{
+	struct quipu_vtd_config config;
+	struct quipu_vtd_domain *d;
+	struct bed *bed;
+
+	(void)state;
+	quipu_vtd_config_init(&config, QUIPU_VTD_SPR);
+	config.iotlb[0] = (struct quipu_vtd_geometry){8, 2};
+	bed = bed_plain(&config);
+	bed->tables = quipu_vtd_tables_new(bed->memory, QUIPU_VTD_LEGACY);
+	d = quipu_vtd_domain_new(bed->tables, 5, QUIPU_VTD_STAGE_SS, 4, NULL, 0);
+	assert_int_equal(quipu_vtd_map(d, B, UINT64_C(0x2000000000), 64 * 4096, 4096, 3), 0);
+	assert_int_equal(quipu_vtd_attach(bed->tables, RID, d, 0), 0);
+	assert_int_equal(quipu_vtd_queue_start(&bed->queue, bed->unit, bed->memory, false), 0);
+	quipu_vtd_enable(bed->unit, quipu_vtd_tables_root(bed->tables), QUIPU_VTD_LEGACY);
+	/* Pages 0, 4 and 8 are of one set, of two lines. */
+	bed_run(bed, "r B; r B+4000; inv 50032 100004040; r B+8000");
+	bed_count(bed, 0, 3, 2, -1, 0);
+	bed_run(bed, "r B; r B+8000");
+	assert_int_equal(bed_value(bed, 0), 2);
+	bed_free(bed);
+}
+
 /* ---- host permission table ---- */
 
 /*
@@ -380,9 +405,13 @@ static void context_first(void **state)
 int main(void)
 {
 	static const struct CMUnitTest plain[] = {
-		cmocka_unit_test(device_tlb_sizes), cmocka_unit_test(wait_interrupts_once),
-		cmocka_unit_test(replacement),	    cmocka_unit_test(host_permission_table),
-		cmocka_unit_test(occupancy),	    cmocka_unit_test(context_first),
+		cmocka_unit_test(device_tlb_sizes),
+		cmocka_unit_test(wait_interrupts_once),
+		cmocka_unit_test(replacement),
+		cmocka_unit_test(an_empty_line_is_taken_first),
+		cmocka_unit_test(host_permission_table),
+		cmocka_unit_test(occupancy),
+		cmocka_unit_test(context_first),
 	};
 	struct CMUnitTest tests[COUNT(matrix) + COUNT(bad) + COUNT(plain)];
 	size_t n = 0;

@@ -542,6 +542,29 @@ static void a_queue_whose_width_changes(void **state)
 	bed_free(bed);
 }
 
+/* In scalable mode descriptors have 256 bits; one of 128 is an error, and nothing is emptied. */
+static void narrow_descriptors_in_scalable_mode(void **state)
+{
+	struct bed_setup setup = {.kind = BED_SS};
+	struct bed *bed = bed_new(&setup);
+	uint64_t queue = quipu_vtd_memory_alloc(bed->memory, 1);
+
+	(void)state;
+	bed_run(bed, "r B");
+	quipu_vtd_memory_store(bed->memory, queue, 0x12); /* IOTLB, global */
+	bed_wr32(bed, 0x18, 0x80000000u);
+	bed_wr64(bed, 0x88, 0);
+	bed_wr64(bed, 0x90, queue);
+	bed_wr32(bed, 0x18, 0x80000000u | 1u << 26);
+	bed_wr64(bed, 0x88, 0x10);
+	assert_int_equal(bed_rd64(bed, 0x80), 0);
+	assert_int_equal(bed_rd32(bed, 0x34), 0x10); /* IQE */
+	bed_count(bed, 0, 3, 2, -1, 0);
+	bed_run(bed, "r B");
+	assert_int_equal(bed_value(bed, 0), 1);
+	bed_free(bed);
+}
+
 static void modes_that_translate_nothing(void **state)
 {
 	static const struct {
@@ -619,6 +642,7 @@ int main(void)
 		cmocka_unit_test(the_directory_disables_faults),
 		cmocka_unit_test(page_requests_that_the_unit_lacks),
 		cmocka_unit_test(a_queue_whose_width_changes),
+		cmocka_unit_test(narrow_descriptors_in_scalable_mode),
 		cmocka_unit_test(second_stage_accessed_and_dirty),
 		cmocka_unit_test(nested_tables_need_permission),
 		cmocka_unit_test(pat_is_no_address),
