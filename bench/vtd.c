@@ -3,8 +3,8 @@
  * vtd: translations per second of processor time (of the host), each line the best of three runs:
  *
  *	hit	IOTLB hits in 64 pages
- *	walk	full walks of four levels: root, context and four paging entries read each time
- *(every cache absent) psc	IOTLB misses that the paging-structure cache shortens to one read
+ *	walk	full walks of four levels, every cache absent: root, context, four paging entries
+ *	miss	IOTLB misses that the paging-structure cache shortens to one read
  *
  * each with 0 and with 14 counters that count with filters; then how it grows with the number of
  * devices (each in a domain of its own), of domains (a unit has 65536 ids of them: 10^5 are reached
