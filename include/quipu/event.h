@@ -216,6 +216,13 @@ int quipu_event_map(struct quipu_event *, const struct quipu_caller *, void *mem
 void quipu_event_unmap(struct quipu_event *);
 
 /*
+ * quipu_event_describe - COMM and MMAP2 records (as the attributes ask for them) of the processes
+ * that run where the event counts, for a client that cannot find them in /proc. Time is now; an
+ * event that is disabled writes them, too.
+ */
+void quipu_event_describe(struct quipu_event *);
+
+/*
  * Tasks and the scheduler. A task is a guest thread (or a client's process); the owner tells what
  *happens to it.
  *

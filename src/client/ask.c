@@ -531,6 +531,7 @@ static void ask_open(struct gate *g, struct client *c, const struct gate_request
 			      &a->reply.size_back, &event);
 	if (rc) {
 		a->reply.result = rc;
+		tasks_forget(g);
 		return;
 	}
 	rc = require(g, event);
@@ -622,6 +623,8 @@ static int set_output(struct gate *g, struct gate_event *e, uint64_t id)
 	rc = quipu_event_set_output(e->event, to ? to->event : NULL);
 	if (!rc)
 		take_ring(g, e, to ? to->ring : NULL);
+	if (!rc && to)
+		quipu_event_describe(e->event);
 	return rc;
 }
 
@@ -724,7 +727,8 @@ static int map_event(struct gate *g, struct client *c, struct gate_event *e, uin
 	if (!e->ring)
 		take_ring(g, e, r);
 	r->maps++;
-	e->maps++;
+	if (e->maps++ == 0)
+		quipu_event_describe(e->event); /* /proc tells the engine's, not its program's */
 	return 0;
 }
 

@@ -195,6 +195,8 @@ void tasks_guest_ended(void *gate, pid_t pid);
 void tasks_count(struct gate *, pid_t tid);
 /* Its last event is gone: it does not count any longer. */
 void tasks_release(struct gate *, pid_t tid);
+/* Without any event, tasks that only were asked for are watched no longer. */
+void tasks_forget(struct gate *);
 void tasks_hold(struct gate *, pid_t tid);
 void tasks_run(struct gate *);
 /* What thread @tid says that it has run: /proc lags behind for one that runs. */

@@ -170,7 +170,8 @@ static void run_samples(struct gate *g, struct host_task *t, uint64_t now)
 {
 	uint64_t ran, ip;
 
-	while (t->clock && host_clock_next(t->clock, &ran, &ip)) {
+	/* What it runs meanwhile is for the next look. */
+	while (t->clock && t->ran < now && host_clock_next(t->clock, &ran, &ip)) {
 		run_up_to(g, t, ran < now ? ran : now, ip);
 		t->ip = ip;
 	}
@@ -261,6 +262,15 @@ static void begin_clock(struct gate *g, struct host_task *t)
 		t->clock = host_clock_new(t->tid, t->ran, g->nsampling);
 }
 
+/* Have such tasks every CPU of a machine of several? */
+static bool all_taken(const struct gate *g)
+{
+	for (unsigned c = 0; c < g->ncpus; c++)
+		if (!tasks_on(g, (int)c))
+			return false;
+	return g->ncpus > 1;
+}
+
 /* More tasks than CPUs: that with the fewest of them has one more. -1: none has any. */
 static int share_cpu(struct gate *g)
 {
@@ -296,11 +306,16 @@ void tasks_count(struct gate *g, pid_t tid)
 	struct host_task *t = host_task(g, tid);
 	struct quipu_task *task = quipu_task_find(g->core, tid);
 
-	if (!t || !task || t->cpu >= 0)
+	/* The machine is no task of its own: to count what it runs it would run. */
+	if (!t || !task || t->cpu >= 0 || t->tgid == g->pid)
 		return;
 	t->cpu = t->wish >= 0 && quipu_system_place_at(g->system, (unsigned)t->wish)
 			 ? t->wish
 			 : quipu_system_place_last(g->system);
+	if (t->cpu >= 0 && all_taken(g)) { /* one is left for programs under the engine */
+		quipu_system_leave(g->system, (unsigned)t->cpu);
+		t->cpu = -1;
+	}
 	if (t->cpu < 0) {
 		t->cpu = share_cpu(g);
 		t->shares = t->cpu >= 0;
@@ -350,6 +365,40 @@ void tasks_hold(struct gate *g, pid_t tid)
 	t->measured = true;
 }
 
+/* Off the list, its descriptors closed. */
+static void drop_task(struct gate *g, struct host_task *t)
+{
+	struct host_task **at = &g->tasks;
+
+	while (*at != t)
+		at = &(*at)->next;
+	*at = t->next;
+	tasks_close(t);
+	gate_bury(g, &t->source);
+}
+
+/* Nobody has asked for more than its place, or it is the engine's. */
+static bool stays(const struct gate *g, const struct host_task *t)
+{
+	return t->wish >= 0 || session_has(g->session, t->tgid);
+}
+
+void tasks_forget(struct gate *g)
+{
+	struct host_task *t = g->tasks, *next;
+	struct quipu_task *task;
+
+	for (; t && !g->nevents; t = next) {
+		next = t->next;
+		count_no_more(g, t->tid);
+		task = stays(g, t) ? NULL : quipu_task_find(g->core, t->tid);
+		if (!stays(g, t))
+			drop_task(g, t);
+		if (task)
+			quipu_task_exit(task, 0);
+	}
+}
+
 /* What descends from a task counts on until there is no event at all: it may have inherited. */
 void tasks_release(struct gate *g, pid_t tid)
 {
@@ -357,8 +406,7 @@ void tasks_release(struct gate *g, pid_t tid)
 
 	if (t && t->events && --t->events == 0)
 		count_no_more(g, tid);
-	for (t = g->nevents ? NULL : g->tasks; t; t = t->next)
-		count_no_more(g, t->tid);
+	tasks_forget(g);
 }
 
 /* Are the host's own programs the machine's too? On any other machine a shell is a helper, whose
@@ -548,17 +596,12 @@ static void announced_exec(struct gate *g, pid_t pid)
 
 void tasks_ended(struct gate *g, struct host_task *ended)
 {
-	struct host_task **at = &g->tasks;
 	struct quipu_task *task;
 	pid_t tid = ended->tid;
 
 	announced_exec(g, tid); /* its end is known before that its connection has closed */
 	run_task(g, ended);
-	while (*at != ended)
-		at = &(*at)->next;
-	*at = ended->next;
-	tasks_close(ended);
-	gate_bury(g, &ended->source);
+	drop_task(g, ended);
 	session_serve(g->session); /* what ran under the engine ends there */
 	ask_clock(g, gate_host_ns());
 	task = quipu_task_find(g->core, tid);

@@ -181,7 +181,8 @@ struct quipu_task {
 	int cpu; /* where it runs, -1 */
 	int last_cpu;
 	bool exited;
-	unsigned refs; /* events that name it */
+	unsigned refs;		   /* events that name it */
+	struct mappings *mappings; /* of its process, if it is the first thread (mapping.c) */
 };
 
 struct cpu_class {
@@ -314,6 +315,13 @@ size_t sample_trailer_size(const struct quipu_event *e);
 size_t sample_trailer(struct quipu_event *e, unsigned cpu, uint8_t *out);
 void sample_throttle(struct quipu_event *e, bool on);
 uint64_t primary_id(const struct quipu_event *e);
+
+/* mapping.c: what a process has mapped to execute. mappings_get - the @i-th; false: there is none.
+ */
+void mappings_keep(struct quipu_task *, const struct quipu_mapping *);
+void mappings_drop(struct quipu_task *);
+void mappings_inherit(struct quipu_task *child, struct quipu_task *parent);
+bool mappings_get(const struct quipu_task *, size_t i, struct quipu_mapping *);
 
 /* task.c */
 void task_put(struct quipu_task *);

@@ -58,6 +58,7 @@ static void task_free(struct quipu_task *t)
 {
 	link_remove(&t->hash_link);
 	context_free(&t->ctx);
+	mappings_drop(t);
 	free(t);
 }
 
@@ -150,10 +151,8 @@ static void output_mmap(struct quipu_event *e, unsigned cpu, const struct note *
 		      (size_t)(p - e->core->record) - 8);
 }
 
-static void output_note(struct quipu_event *e, unsigned cpu, const struct note *n)
+static void output_body(struct quipu_event *e, unsigned cpu, const struct note *n)
 {
-	if (e->state < STATE_INACTIVE || !event_on_cpu(e, (int)cpu) || !(e->attr.flags & n->wanted))
-		return;
 	if (n->mapping) {
 		output_mmap(e, cpu, n);
 		return;
@@ -169,6 +168,12 @@ static void output_note(struct quipu_event *e, unsigned cpu, const struct note *
 	}
 	memcpy(e->core->record + 8, n->body, n->len);
 	output_record(e, cpu, n->type, n->misc, n->len);
+}
+
+static void output_note(struct quipu_event *e, unsigned cpu, const struct note *n)
+{
+	if (e->state >= STATE_INACTIVE && event_on_cpu(e, (int)cpu) && e->attr.flags & n->wanted)
+		output_body(e, cpu, n);
 }
 
 static void note_context(struct context *c, unsigned cpu, const struct note *n)
@@ -201,22 +206,31 @@ static unsigned valid_cpu(const struct quipu_core *core, unsigned cpu)
 	return cpu < core->config.ncpus ? cpu : 0;
 }
 
-static void note_comm(struct quipu_task *t, unsigned cpu, bool exec)
+struct comm_body {
+	uint32_t pid, tid;
+	char comm[16];
+};
+
+static struct note comm_note(const struct quipu_task *t, struct comm_body *body, bool exec)
 {
-	struct {
-		uint32_t pid, tid;
-		char comm[16];
-	} body = {(uint32_t)t->pid, (uint32_t)t->tid, {0}};
 	size_t len = (strnlen(t->comm, 15) + 8) & ~(size_t)7;
-	struct note n = {
+
+	*body = (struct comm_body){(uint32_t)t->pid, (uint32_t)t->tid, {0}};
+	memcpy(body->comm, t->comm, sizeof(body->comm));
+	return (struct note){
 		.type = PERF_RECORD_COMM,
 		.misc = exec ? MISC_COMM_EXEC : 0,
 		.wanted = QUIPU_ATTR_COMM,
-		.body = &body,
+		.body = body,
 		.len = 8 + len,
 	};
+}
 
-	memcpy(body.comm, t->comm, sizeof(body.comm));
+static void note_comm(struct quipu_task *t, unsigned cpu, bool exec)
+{
+	struct comm_body body;
+	struct note n = comm_note(t, &body, exec);
+
 	note_all(t->core, t, cpu, &n);
 }
 
@@ -347,6 +361,8 @@ struct quipu_task *quipu_task_new(struct quipu_core *core, struct quipu_task *pa
 				 .body = &body,
 				 .len = sizeof(body)};
 
+		if (!thread)
+			mappings_inherit(t, parent);
 		inherit(parent, t, thread);
 		note_all(core, parent, cpu, &n);
 	}
@@ -404,6 +420,7 @@ void quipu_task_exec(struct quipu_task *t, const char *comm, unsigned cpu)
 	enable_on_exec(t);
 	resched_all(t);
 	remove_on_exec(t);
+	mappings_drop(t);
 	set_comm(t, comm);
 	note_comm(t, cpu, true);
 }
@@ -425,7 +442,50 @@ void quipu_task_mmap(struct quipu_task *t, const struct quipu_mapping *m, unsign
 	};
 
 	core_work(t->core);
+	mappings_keep(t, m);
 	note_all(t->core, t, valid_cpu(t->core, cpu), &n);
+}
+
+/* ---- what was there before ---- */
+
+/* Records of what @t is, where @e counts, as if it happened now; an event that is off hears it too.
+ */
+static void describe(struct quipu_event *e, struct quipu_task *t)
+{
+	int cpu = t->cpu >= 0 ? t->cpu : t->last_cpu;
+	struct quipu_task *current;
+	struct quipu_mapping m;
+	struct comm_body body;
+	struct note n;
+
+	if (cpu < 0 || !event_on_cpu(e, cpu) || (e->task && e->task->pid != t->pid) ||
+	    !mappings_get(t, 0, &m)) /* nothing is known of it */
+		return;
+	current = e->core->cpus[cpu].current;
+	e->core->cpus[cpu].current = t;
+	if (e->attr.flags & QUIPU_ATTR_COMM) {
+		n = comm_note(t, &body, false);
+		output_body(e, (unsigned)cpu, &n);
+	}
+	for (size_t i = 0;
+	     e->attr.flags & (QUIPU_ATTR_MMAP | QUIPU_ATTR_MMAP2) && mappings_get(t, i, &m); i++) {
+		n = (struct note){.mapping = &m, .task = t};
+		output_body(e, (unsigned)cpu, &n);
+	}
+	e->core->cpus[cpu].current = current;
+}
+
+void quipu_event_describe(struct quipu_event *e)
+{
+	struct quipu_core *core = e->core;
+	struct quipu_task *t;
+
+	core_work(core);
+	for (unsigned i = 0; i < TASK_BUCKETS; i++)
+		list_for_each(t, &core->tasks[i], hash_link) {
+			if (t->tid == t->pid && !t->exited)
+				describe(e, t);
+		}
 }
 
 /* ---- exit ---- */

@@ -135,10 +135,15 @@ static bool bad_pointers(void)
 {
 	uint64_t *nowhere = mmap(NULL, PAGE, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	int fd = open_clock();
+	uint64_t count;
 	bool ok = fails_with(sys_open((void *)nowhere, 0, -1, -1, 0), EFAULT, "attr") &&
 		  fails_with(ioctl(fd, PERF_EVENT_IOC_ID, NULL), EFAULT, "ID") &&
 		  fails_with(read(fd, nowhere, 64), EFAULT, "read");
 
+	ioctl(fd, PERF_EVENT_IOC_DISABLE, 0);
+	for (int i = 0; i < 3; i++) /* what it holds is known without asking anybody, too */
+		ok = ok && (read(fd, &count, 8) == 8 || wrong("read"));
+	ok = ok && fails_with(read(fd, nowhere, 64), EFAULT, "read of a disabled event");
 	close(fd);
 	munmap(nowhere, PAGE);
 	return ok;
@@ -211,16 +216,21 @@ static bool not_a_file(void)
 
 static bool after_dup(void)
 {
-	int fd = open_clock(), copy = dup(fd), other = dup2(fd, copy + 7);
+	int fd = open_clock(), free_number = fd + 1, copy, other;
+	uint64_t nothing[4];
+	bool bad = read(free_number, nothing, sizeof(nothing)) < 0 && errno == EBADF;
 	uint64_t id = 0, id2 = 1, id3 = 2;
 
+	copy = dup(fd);
+	other = dup2(fd, copy + 7);
+	bad = bad && copy == free_number && read(copy, nothing, sizeof(nothing)) == 8;
 	ioctl(fd, PERF_EVENT_IOC_ID, &id);
 	close(fd);
 	ioctl(copy, PERF_EVENT_IOC_ID, &id2);
 	ioctl(other, PERF_EVENT_IOC_ID, &id3);
 	close(copy);
 	close(other);
-	return (id && id == id2 && id == id3) || wrong("ids differ");
+	return (bad && id && id == id2 && id == id3) || wrong("ids differ, or no number is free");
 }
 
 static bool sent_to_another(void)

@@ -14,6 +14,7 @@ from harness import GUESTS, QUIPU, equal, main, test
 
 GUEST = os.path.join(GUESTS, "true.riscv64")
 DESCRIPTOR = os.environ["QUIPU_DESCRIPTOR"]
+FUZZ_CALLS = os.environ["QUIPU_FUZZ_CALLS"]
 OPS = 15
 
 # Runs inside: asks the machine for how it stands by looking at its descriptors.
@@ -43,7 +44,7 @@ def settle(want):
 def inside(work, code, timeout=120):
     script = work.path("inside.py")
     with open(script, "w", encoding="utf-8") as f:
-        f.write(f"GUEST = {GUEST!r}\nDESCRIPTOR = {DESCRIPTOR!r}\n" + INSIDE + code)
+        f.write(f"GUEST = {GUEST!r}\nDESCRIPTOR = {DESCRIPTOR!r}\nFUZZ_CALLS = {FUZZ_CALLS!r}\n" + INSIDE + code)
     done = subprocess.run([QUIPU, "exec", "-m", "riscv", "--", sys.executable, script], capture_output=True, text=True,
                           timeout=timeout, check=False)
     equal(done.returncode, 0, done.stdout + done.stderr)
@@ -110,6 +111,21 @@ print(first, count(), n)
 """, timeout=seconds + 120)
     equal(got[0], got[1], "counts before and after")
     assert int(got[2]) > 500, got
+
+
+@test("random calls of the system call and its relatives: answers, and the machine goes on")
+def fuzz_calls(work):
+    seed = int(os.environ.get("QUIPU_FUZZ_SEED", "1"))
+    seconds = int(os.environ.get("QUIPU_FUZZ_SECONDS", "4"))
+    got = inside(work, rf"""
+first = count(); before = descriptors()
+done = subprocess.run([FUZZ_CALLS, "{seed}", "{seconds}", GUEST], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+if done.returncode: sys.exit(f"the client ended with {{done.returncode}}: {{done.stderr}}")
+settle(before)
+print(first, count(), done.stdout)
+""", timeout=10 * seconds + 120)
+    equal(got[0], got[1], "counts before and after")
+    assert int(got[2]) > 100 and int(got[3]) > 5, got
 
 
 @test("a client that scribbles over its control page loses its own records alone")

@@ -131,6 +131,25 @@ perf script -i attached.data -F event | wc -l"""
     assert int(done.stdout.split()[-1]) > 10, done.stdout
 
 
+@test("attached to a program that runs, perf record knows its name and its functions, with -p and with -a")
+def attach_symbols(work):
+    need_namespace(work)
+    script = f"""{guest('spin')} > ready & pid=$!
+while ! [ -s ready ]; do sleep 0.05; done
+for how in "-p $pid" -a; do
+  n=0; while [ $n -lt 20 ]; do
+    perf record -q -e cycles -c 100000 -o late.data $how sleep 1
+    perf script -i late.data -F comm,ip,sym | sort -u > names
+    [ -s names ] && break; n=$((n+1))  # a busy host: nothing ran meanwhile
+  done
+  cat names
+done
+kill $pid"""
+    lines = [l.split() for l in on_machine(work, "sh", "-c", script).stdout.splitlines() if l.strip()]
+    equal({(l[0], l[-1]) for l in lines}, {("spin.riscv64", "spin_forever")}, "names in samples")
+    assert len(lines) >= 2, lines
+
+
 @test("two clients of one PMU take turns on its counters, and each has its share of the time")
 def two_clients(work):
     # Each CPU has 13 counters of its own, and nothing of any program on it: only times tell.
