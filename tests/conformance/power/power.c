@@ -54,15 +54,16 @@ static void *load(const char *name, size_t *size)
 	return p;
 }
 
-static uint64_t mmcr2; /* last written on CPU 0 */
+static uint64_t written[1024]; /* registers of CPU 0, as they were last written */
 
 static void on_trace(void *arg, const char *line)
 {
-	static const char write[] = "cpu 0: mtspr 785 <- ";
+	unsigned spr;
+	unsigned long long value;
 
 	(void)arg;
-	if (!strncmp(line, write, strlen(write)))
-		mmcr2 = strtoull(line + strlen(write), NULL, 16);
+	if (sscanf(line, "cpu 0: mtspr %u <- %llx", &spr, &value) == 2 && spr < 1024)
+		written[spr] = value;
 }
 
 /* Machine @name, with @property of the PMU's node set to @value (NULL: there, and empty). */
@@ -721,9 +722,9 @@ static void modifiers(const uint64_t want[4])
 						  .flags = flags[i]};
 			struct quipu_event *e;
 
-			mmcr2 = ~UINT64_C(0);
+			written[SPR_MMCR2] = ~UINT64_C(0);
 			assert_int_equal(open_attr(&attr, 100, -1, NULL, &e), 0);
-			assert_int_equal(mmcr2, want[i] >> 9 * (n - 1));
+			assert_int_equal(written[SPR_MMCR2], want[i] >> 9 * (n - 1));
 			feed(QUIPU_SIGNAL_INSTRUCTIONS, 1000);
 			assert_int_equal(count(e), i < 2 ? 1000 : 0);
 			quipu_event_close(e);
@@ -800,6 +801,7 @@ static void c18_a_throttled_event_stops(void **state)
 	assert_int_equal(records_of(ring, 16, PERF_RECORD_THROTTLE), 1);
 	assert_int_equal(count(e), TICK_SAMPLES);
 	assert_int_equal(samples_of(ring, 16), TICK_SAMPLES);
+	assert_int_equal(written[SPR_PMC1 + (unsigned)quipu_event_hw(e)->idx], 0);
 	feed(QUIPU_SIGNAL_INSTRUCTIONS, 500);
 	assert_int_equal(count(e), TICK_SAMPLES);
 	assert_int_equal(records_of(ring, 16, PERF_RECORD_UNTHROTTLE), 0);
