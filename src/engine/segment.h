@@ -18,7 +18,7 @@
 #include <quipu/signal.h>
 
 #define SEG_MAGIC   UINT64_C(0x3175706975716567) /* "gequipu1" */
-#define SEG_VERSION 4u
+#define SEG_VERSION 5u
 
 #define SEG_PROCS      64u  /* process slots */
 #define SEG_VCPUS      256u /* guest threads of a process that can be counted */
@@ -78,6 +78,7 @@ struct seg_header {
 	_Alignas(64) uint32_t machine_asleep; /* M: 1 while it waits on machine_wake */
 	_Alignas(64) uint64_t pending;	      /* bit s: slot s rang (any writer, atomic or) */
 	_Alignas(64) uint64_t claimed;	      /* bit s: slot s is in use (atomic or) */
+	_Alignas(64) uint32_t beat;	      /* M: moves while it lives and lets threads wait */
 };
 
 /* Why a vCPU rings and waits (seg_bell.reason, bits). */
@@ -97,10 +98,24 @@ enum seg_reason {
 	SEG_BELL_FOREIGN = 1u << 10, /* process is about to exec a program the engine does not
 					follow; arg: 1 it runs natively */
 	SEG_BELL_LEAVING = 1u << 15, /* process or thread is about to end by itself: whoever waits
-					for that sees all of it */
+					for that sees all of it; arg: 1 the whole process */
+	SEG_BELL_TURN = 1u << 16,    /* its CPU was given to another while it was in a system call:
+					it waits for its turn */
+	SEG_BELL_YIELD = 1u << 17,   /* it lets others run (sched_yield) */
 };
 
-enum seg_state { SEG_FREE = 0, SEG_RUNNING, SEG_SYSCALL, SEG_WAITING, SEG_DEAD };
+enum seg_state {
+	SEG_FREE = 0,
+	SEG_RUNNING,
+	SEG_SYSCALL, /* it may sleep there; M may make it SEG_PARKED (compare and swap) */
+	SEG_WAITING,
+	SEG_DEAD,
+	SEG_PARKED,  /* its CPU is another's: it rings SEG_BELL_TURN before it goes on */
+	SEG_CALLING, /* in a system call that does not sleep */
+};
+
+/* The deadline at which a thread's turn on its CPU ends: the session's own, on the cycles. */
+#define SEG_SLOT_TURN 51u
 
 /* One guest thread. 1 KiB; offsets below 512 are the vCPU thread's alone. */
 struct seg_vcpu {
@@ -111,7 +126,7 @@ struct seg_vcpu {
 			     flags) */
 	int64_t base[SEG_LANES]; /* V: at fold only, under seq */
 	uint32_t seq;		 /* V: odd while base/acc/pre change together */
-	uint32_t state;		 /* V: enum seg_state */
+	uint32_t state;		 /* V, M: enum seg_state */
 	uint32_t tid;		 /* V: 0 until its first instruction */
 	uint32_t generation;	 /* V: how many threads have used this index */
 	uint32_t parent;	 /* V: vCPU index of the creating thread */
@@ -134,12 +149,15 @@ struct seg_vcpu {
 	uint32_t sleeping; /* V: 1 while it waits on ack */
 	uint32_t pad2[6];
 	_Alignas(64) uint32_t ack; /* M */
-	uint32_t pad3;
+	uint32_t held; /* M: the bell was heard, and is answered when it is this thread's turn */
 	/* M, while the vCPU waits: its CPU's clock is (clock_cycles + its own cycles) / hz +
 	 * clock_ns. */
 	uint64_t clock_cycles;
 	uint64_t clock_ns;
-	uint32_t pad4[90];
+	uint32_t shared; /* M: other threads take turns with this one */
+	uint32_t nudge; /* M: ends the block that it stands in, and rings SEG_BELL_TURN; V clears it
+			 */
+	uint32_t pad4[88];
 };
 _Static_assert(sizeof(struct seg_vcpu) == 1024, "pub stride");
 

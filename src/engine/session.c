@@ -10,6 +10,7 @@
 #include <fcntl.h>
 #include <linux/futex.h>
 #include <pthread.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -123,14 +124,29 @@ static bool child_gone(struct session *s)
 	return true;
 }
 
+/* How soon to look again after threads that wait for their turns: at once, some times, then less
+ * and less often while nothing is heard. */
+#define LOOKS_AT_ONCE 8u
+#define LOOKS_MOST    12u
+#define LOOK_NS	      20000L
+
 static void machine_wait(struct session *s, uint32_t seen, int timeout_ms)
 {
+	bool soon = session_turns_look(s);
 	struct timespec ts = {timeout_ms / 1000, (timeout_ms % 1000) * 1000000L};
 
+	if (soon && s->looks < LOOKS_MOST)
+		s->looks++;
+	if (soon && s->looks < LOOKS_AT_ONCE) {
+		sched_yield();
+		return;
+	}
+	if (soon)
+		ts = (struct timespec){0, LOOK_NS << (s->looks - LOOKS_AT_ONCE)};
 	__atomic_store_n(&s->head->machine_asleep, 1, __ATOMIC_SEQ_CST);
 	if (!__atomic_load_n(&s->head->pending, __ATOMIC_SEQ_CST))
 		syscall(SYS_futex, &s->head->machine_wake, FUTEX_WAIT, seen,
-			timeout_ms < 0 ? NULL : &ts, NULL, 0);
+			timeout_ms < 0 && !soon ? NULL : &ts, NULL, 0);
 	__atomic_store_n(&s->head->machine_asleep, 0, __ATOMIC_SEQ_CST);
 }
 
@@ -141,14 +157,18 @@ int session_step(struct session *s, int timeout_ms)
 	if (s->over)
 		return 1;
 	seen = __atomic_load_n(&s->head->machine_wake, __ATOMIC_SEQ_CST);
-	if (session_serve_all(s))
+	if (session_serve_all(s)) {
+		s->looks = 0;
+		session_release_due(s);
 		return 0;
+	}
 	if (child_gone(s)) {
 		session_serve_all(s);
 		finish(s);
 		return 1;
 	}
 	session_reap(s);
+	session_release_due(s);
 	machine_wait(s, seen, timeout_ms);
 	return 0;
 }

@@ -24,11 +24,12 @@ static void serve_reasons(struct session *s, struct proc *p, unsigned v, uint32_
 	if (reason & SEG_BELL_CLONE)
 		session_serve_clone(s, p, v, arg);
 	if ((reason & SEG_BELL_SLEPT) && c)
-		quipu_system_idle(s->system, (unsigned)(c - s->cpus), arg);
+		quipu_system_idle(s->system, (unsigned)(c - s->cpus),
+				  session_turns_slept(s, p, v, arg));
 	if (reason & SEG_BELL_FOREIGN)
 		s->facts.foreign_execs++;
 	if (reason & SEG_BELL_LEAVING)
-		session_serve_leaving(s, p, v);
+		session_serve_leaving(s, p, v, arg == 1);
 	if (reason & SEG_BELL_EXIT)
 		session_leave(s, p, v);
 }
@@ -38,24 +39,50 @@ static void serve_reasons(struct session *s, struct proc *p, unsigned v, uint32_
 #define REASONS_WITHOUT_VIEW                                                                       \
 	(SEG_BELL_START | SEG_BELL_THREAD | SEG_BELL_FORK | SEG_BELL_DEADLINE | SEG_BELL_RING)
 
-void session_serve_bell(struct session *s, struct proc *p, unsigned v)
+void session_ack(const struct proc *p, unsigned v, uint32_t bell)
 {
 	struct seg_vcpu *vcpu = session_vcpu(p, v);
-	uint32_t bell = __atomic_load_n(&vcpu->bell, __ATOMIC_ACQUIRE), reason = vcpu->reason;
 
-	if (bell == vcpu->ack)
-		return;
+	__atomic_store_n(&vcpu->ack, bell, __ATOMIC_SEQ_CST);
+	if (__atomic_load_n(&vcpu->sleeping, __ATOMIC_SEQ_CST))
+		session_futex_wake(&vcpu->ack);
+}
+
+void session_answer(struct session *s, struct proc *p, unsigned v)
+{
+	session_vcpu(p, v)->nudge = 0;
+	if (p->cpu[v])
+		session_flush_deadlines(s, p->cpu[v], p, v);
+	session_ack(p, v, session_vcpu(p, v)->bell);
+}
+
+/* What the thread has counted, and left in its ring. */
+static void hear(struct session *s, struct proc *p, unsigned v, uint32_t reason)
+{
 	session_step_on(s, p, v);
 	if (!(reason & SEG_BELL_START))
 		session_drain(s, p, v);
 	if (p->cpu[v] && !(reason & REASONS_WITHOUT_VIEW))
-		session_view_vcpu(s, p->cpu[v], vcpu);
+		session_view_vcpu(s, p->cpu[v], session_vcpu(p, v));
+}
+
+void session_serve_bell(struct session *s, struct proc *p, unsigned v)
+{
+	struct seg_vcpu *vcpu = session_vcpu(p, v);
+	uint32_t bell = __atomic_load_n(&vcpu->bell, __ATOMIC_ACQUIRE), reason = vcpu->reason;
+	bool goes_on;
+
+	if (bell == vcpu->ack || p->serving[v] || session_turns_held(p, v, bell) ||
+	    session_turns_nudged(s, p, v, reason))
+		return;
+	p->serving[v] = true;
+	if (!(reason & SEG_BELL_TURN))
+		hear(s, p, v, reason);
 	serve_reasons(s, p, v, reason, vcpu->arg);
-	if (p->cpu[v])
-		session_flush_deadlines(s, p->cpu[v], p, v);
-	__atomic_store_n(&vcpu->ack, bell, __ATOMIC_SEQ_CST);
-	if (__atomic_load_n(&vcpu->sleeping, __ATOMIC_SEQ_CST))
-		session_futex_wake(&vcpu->ack);
+	goes_on = session_turns_goes_on(s, p, v, reason);
+	p->serving[v] = false;
+	if (goes_on && __atomic_load_n(&vcpu->bell, __ATOMIC_ACQUIRE) == bell && vcpu->ack != bell)
+		session_answer(s, p, v);
 }
 
 static struct proc *open_proc(struct session *s, unsigned slot)
@@ -92,7 +119,7 @@ static void serve_proc(struct session *s, struct proc *p)
 
 		if (__atomic_load_n(&vcpu->bell, __ATOMIC_ACQUIRE) != vcpu->ack)
 			session_serve_bell(s, p, v);
-		else if (p->tasks[v])
+		else if (p->tasks[v] && !p->nudged[v])
 			session_drain(s, p, v);
 	}
 }

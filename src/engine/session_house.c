@@ -122,6 +122,7 @@ bool session_serve(struct session *s)
 	bool rang = session_serve_all(s) != 0;
 
 	session_reap(s);
+	session_release_due(s);
 	release_slots(s);
 	return rang || before != session_guests(s);
 }
@@ -193,7 +194,7 @@ static void refresh_thread(struct session *s, struct proc *p, unsigned v)
 			break;
 		nanosleep(&pause, NULL);
 	}
-	if (vcpu->state != SEG_SYSCALL)
+	if (vcpu->state != SEG_SYSCALL && vcpu->state != SEG_CALLING)
 		return;
 	/* It waits in a system call: what it has published stands. */
 	session_step_on(s, p, v);

@@ -36,6 +36,9 @@ struct cpu_state {
 	unsigned threads; /* placed here; more than one take turns */
 	struct proc *on;  /* whose view it is, NULL: nobody's */
 	unsigned on_vcpu;
+	struct proc *turn; /* whose turn it is, NULL: nobody's (session_turns.c) */
+	unsigned turn_vcpu;
+	bool settling;
 };
 
 /* Forks of a thread whose child has not begun yet. */
@@ -62,6 +65,18 @@ struct proc {
 	uint64_t lost_seen[SEG_VCPUS];
 	struct fork_note forks[SEG_VCPUS];
 	uint64_t opened; /* session.order when it was first seen */
+	bool serving[SEG_VCPUS];
+	bool leaving; /* a thread has asked for the end of all */
+	/* session_turns.c */
+	uint8_t turn[SEG_VCPUS];
+	bool nudged[SEG_VCPUS];
+	bool made[SEG_VCPUS];		/* it has made threads since it stopped last */
+	uint32_t held[SEG_VCPUS];	/* the bell that waits */
+	uint64_t since[SEG_VCPUS];	/* session.turns when it had its CPU last, or was made */
+	uint64_t away_since[SEG_VCPUS]; /* ns of its CPU; 0: it was not away */
+	int stat_fd[SEG_VCPUS];		/* of the thread in /proc, + 1; 0: none is open */
+	struct proc *maker[SEG_VCPUS];
+	unsigned maker_vcpu[SEG_VCPUS];
 };
 
 struct session {
@@ -83,9 +98,13 @@ struct session {
 	int bell_fd; /* eventfd of the bell thread */
 	pthread_t bell;
 	bool bell_running;
+	uint64_t released;	      /* slots of the buried, to be given back */
 	uint64_t order;		      /* counts processes and newly wanted signals */
 	uint64_t wanted[SEG_INDEXES]; /* order when the index was given to its signal */
 	struct cpu_state *cpus;
+	uint64_t turns;	  /* counts ends of turns and threads that were made */
+	unsigned waiting; /* threads that wait for their turn */
+	unsigned looks;	  /* since something was heard */
 
 	int watch_fd, stop_fd[2];
 	pthread_t watcher;
@@ -130,6 +149,7 @@ void session_ring_machine(struct seg_header *);
 
 /* session_ring.c */
 struct seg_vcpu *session_vcpu(const struct proc *, unsigned v);
+struct seg_deadline *session_deadline(const struct proc *, unsigned v, unsigned slot);
 /* The vCPU waits (or has not run yet): give it the deadlines of its CPU, and its clock. */
 void session_flush_deadlines(struct session *, struct cpu_state *, struct proc *, unsigned v);
 /* Does the hardware floor want other deadlines than the vCPU was last given? */
@@ -143,12 +163,13 @@ void session_serve_start(struct session *, struct proc *, unsigned v);
 void session_serve_fork(struct session *, struct proc *, unsigned v, uint64_t from);
 void session_serve_thread(struct session *, struct proc *, unsigned v);
 void session_serve_clone(struct session *, struct proc *, unsigned v, uint64_t child);
-void session_serve_leaving(struct session *, struct proc *, unsigned v);
+void session_serve_leaving(struct session *, struct proc *, unsigned v, bool all);
 /* The thread's final counts stay with the CPU that it leaves. */
 void session_leave(struct session *, struct proc *, unsigned v);
 /* A process is gone: what it left in its rings and counters is all there will be. */
 void session_bury(struct session *, struct proc *);
 void session_release_slot(struct session *, unsigned slot);
+void session_release_due(struct session *);
 /* Bury what ended without a word. */
 void session_reap(struct session *);
 
@@ -156,6 +177,33 @@ void session_reap(struct session *);
 void session_serve_bell(struct session *, struct proc *, unsigned v);
 /* All that rang; 0: nothing did. */
 uint64_t session_serve_all(struct session *);
+
+/* The vCPU that waits goes on. */
+void session_answer(struct session *, struct proc *, unsigned v);
+void session_ack(const struct proc *, unsigned v, uint32_t bell);
+
+/* session_turns.c */
+/* Is it known that @v rang @bell, and does it wait for its turn? */
+bool session_turns_held(const struct proc *, unsigned v, uint32_t bell);
+/* The end of @v's turn, among its deadlines. */
+void session_turns_deadline(struct session *, struct cpu_state *, struct proc *, unsigned v);
+/* @v is making thread @child; SEG_VCPUS: a process. */
+void session_turns_made(struct session *, struct proc *, unsigned v, unsigned child);
+/* @v is there, and was made by thread @maker_vcpu of @maker (NULL: nobody knows). */
+void session_turns_born(struct session *, struct proc *, unsigned v, struct proc *maker,
+			unsigned maker_vcpu);
+/* The bell of @v was served. False: it waits for its turn. */
+bool session_turns_goes_on(struct session *, struct proc *, unsigned v, uint32_t reason);
+/* @v was let go a little and rings: true when that is all there is, and it waits again. */
+bool session_turns_nudged(struct session *, struct proc *, unsigned v, uint32_t reason);
+void session_turns_leave(struct session *, struct cpu_state *, struct proc *, unsigned v);
+void session_turns_take_over(struct session *, struct proc *q, unsigned u, struct proc *p,
+			     unsigned v, struct cpu_state *);
+/* What is left of a sleep of @ns, when others had the CPU meanwhile. */
+uint64_t session_turns_slept(struct session *, struct proc *, unsigned v, uint64_t ns);
+void session_turns_close(struct proc *);
+/* Look after those that wait. True: and again soon. */
+bool session_turns_look(struct session *);
 
 /* session_house.c */
 void session_close_house(struct session *);

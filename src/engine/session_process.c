@@ -30,9 +30,10 @@ static void copy_comm(char comm[16], const char *path)
 }
 
 /*
- * A CPU for a new thread: an idle one, else the one with the fewest threads. Threads that share a
- * CPU run side by side on the host; the machine puts what they did in a row, in the order in which
- * it hears of it (session_step_on). Counts are whole; times and switches then depend on the host.
+ * A CPU for a new thread: an idle one, else the one with the fewest threads. Those that share a CPU
+ * take turns (session_turns.c). In the open house they run side by side on the host; the machine
+ * puts what they did in a row, in the order in which it hears of it (session_step_on). Counts are
+ * whole; times and switches then depend on the host.
  */
 static int choose_cpu(struct session *s)
 {
@@ -90,7 +91,6 @@ static void board(struct session *s, struct proc *p, unsigned v, struct quipu_ta
 	memset(p->seen[v], 0, sizeof(p->seen[v]));
 	p->cpu[v] = c;
 	session_vcpu(p, v)->cpu = (uint32_t)cpu;
-	session_step_on(s, p, v);
 }
 
 /* @q became @p by an exec: its first thread goes on, on the CPU it has, and all others are gone. */
@@ -118,6 +118,7 @@ static bool take_over(struct session *s, struct proc *q, struct proc *p, unsigne
 		s->facts.bells_lost += session_vcpu(q, u)->lost;
 		q->tasks[u] = NULL;
 		q->cpu[u] = NULL;
+		session_turns_take_over(s, q, u, p, v, c);
 		taken = true;
 	}
 	return taken;
@@ -177,6 +178,7 @@ void session_serve_start(struct session *s, struct proc *p, unsigned v)
 				      comm, 0);
 	s->facts.threads++;
 	board(s, p, v, task, choose_cpu_for(s, (pid_t)p->seg->pid), quipu_system_time(s->system));
+	session_step_on(s, p, v);
 	if (p->cpu[v])
 		quipu_task_exec(task, comm, (unsigned)(p->cpu[v] - s->cpus));
 	session_drain(s, p, v); /* the mappings of the new image, at time 0 of it */
@@ -212,6 +214,7 @@ static bool take_fork(struct proc *p, unsigned v, int *cpu, uint64_t *born)
 
 void session_serve_clone(struct session *s, struct proc *p, unsigned v, uint64_t child)
 {
+	session_turns_made(s, p, v, child < SEG_VCPUS ? (unsigned)child : SEG_VCPUS);
 	if (child == SEG_VCPUS)
 		note_fork(s, p, v);
 	if (child >= SEG_VCPUS)
@@ -237,6 +240,7 @@ void session_serve_thread(struct session *s, struct proc *p, unsigned v)
 	if (cpu >= 0 && s->task_new)
 		s->task_new(s->task_arg, task);
 	board(s, p, v, task, cpu, p->born[v]);
+	session_turns_born(s, p, v, p, vcpu->parent < SEG_VCPUS ? vcpu->parent : 0);
 }
 
 void session_serve_fork(struct session *s, struct proc *p, unsigned v, uint64_t from)
@@ -260,6 +264,7 @@ void session_serve_fork(struct session *s, struct proc *p, unsigned v, uint64_t 
 	if (cpu >= 0 && s->task_new)
 		s->task_new(s->task_arg, task);
 	board(s, p, v, task, cpu, born);
+	session_turns_born(s, p, v, parent, v);
 	p->started = true;
 }
 
@@ -287,16 +292,19 @@ void session_leave(struct session *s, struct proc *p, unsigned v)
 		s->task = NULL;
 	p->tasks[v] = NULL;
 	p->cpu[v] = NULL;
+	if (c)
+		session_turns_leave(s, c, p, v);
 }
 
 /*
  * Its parent is told of its end by the host, and looks at once: what it has left is served now, and
  * its task ends with its last thread.
  */
-void session_serve_leaving(struct session *s, struct proc *p, unsigned v)
+void session_serve_leaving(struct session *s, struct proc *p, unsigned v, bool all)
 {
 	unsigned others = 0;
 
+	p->leaving |= all;
 	for (unsigned u = 0; u < SEG_VCPUS && u < p->seg->nvcpus; u++)
 		if (u != v && p->tasks[u]) {
 			session_drain(s, p, u);
@@ -344,6 +352,8 @@ void session_bury(struct session *s, struct proc *p)
 	unsigned n = p->seg->nvcpus < SEG_VCPUS ? p->seg->nvcpus : SEG_VCPUS;
 
 	s->facts.fault_ends += faulted(s, p);
+	p->dead = true; /* nobody of it has a turn any more */
+	session_turns_close(p);
 	for (unsigned v = n; v-- > 0;) {
 		struct seg_vcpu *vcpu = session_vcpu(p, v);
 
@@ -359,7 +369,6 @@ void session_bury(struct session *s, struct proc *p)
 	s->facts.own_calls |= p->seg->own_calls[0];
 	s->facts.uncounted_threads += p->seg->uncounted;
 	s->facts.faults += p->seg->faults;
-	p->dead = true;
 	if (p->pidfd >= 0)
 		close(p->pidfd);
 	p->pidfd = -1;
@@ -368,7 +377,7 @@ void session_bury(struct session *s, struct proc *p)
 }
 
 /* The slot of a buried process, all zero again, for the next one. */
-void session_release_slot(struct session *s, unsigned slot)
+static void release_slot(struct session *s, unsigned slot)
 {
 	struct proc *p = &s->procs[slot];
 
@@ -379,6 +388,18 @@ void session_release_slot(struct session *s, unsigned slot)
 	memset(p, 0, sizeof(*p));
 	s->served &= ~bits_one(slot);
 	__atomic_and_fetch(&s->head->claimed, ~bits_one(slot), __ATOMIC_SEQ_CST);
+}
+
+/* Not at once: whoever is being served may look at it still. */
+void session_release_slot(struct session *s, unsigned slot)
+{
+	s->released |= bits_one(slot);
+}
+
+void session_release_due(struct session *s)
+{
+	for (; s->released; s->released &= s->released - 1)
+		release_slot(s, bits_low(s->released));
 }
 
 void session_reap(struct session *s)

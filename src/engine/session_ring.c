@@ -17,7 +17,7 @@ struct seg_vcpu *session_vcpu(const struct proc *p, unsigned v)
 	return (struct seg_vcpu *)(p->base + SEG_OFF_VCPUS) + v;
 }
 
-static struct seg_deadline *deadline_of(const struct proc *p, unsigned v, unsigned slot)
+struct seg_deadline *session_deadline(const struct proc *p, unsigned v, unsigned slot)
 {
 	return (struct seg_deadline *)(p->base + SEG_OFF_DEADLINES +
 				       ((uint64_t)v * QUIPU_SLOTS + slot) * 128);
@@ -63,7 +63,7 @@ static bool calls_alone(const struct session *s, unsigned cpu, unsigned slot)
 static void write_deadline(struct session *s, struct cpu_state *c, struct proc *p, unsigned v,
 			   unsigned slot)
 {
-	struct seg_deadline *d = deadline_of(p, v, slot);
+	struct seg_deadline *d = session_deadline(p, v, slot);
 	struct want *w = &c->want[slot];
 	struct quipu_event *e;
 
@@ -111,6 +111,7 @@ void session_flush_deadlines(struct session *s, struct cpu_state *c, struct proc
 	for (uint64_t m = c->used; m; m &= m - 1)
 		write_deadline(s, c, p, v, bits_low(m));
 	write_clock(s, c, session_vcpu(p, v));
+	session_turns_deadline(s, c, p, v);
 	__atomic_store_n(&session_vcpu(p, v)->deadlines_changed, 1, __ATOMIC_RELEASE);
 }
 
@@ -171,7 +172,7 @@ static void serve_interrupt(struct session *s, struct proc *p, unsigned v,
 	const uint64_t *scalars = chain + r->nr_chain;
 	const uint64_t *branches = scalars + (r->has_scalars ? SEG_SCALARS : 0);
 	struct quipu_interrupt intr = {
-		.slots = r->slots,
+		.slots = r->slots & ~bits_one(SEG_SLOT_TURN),
 		.pc = r->pc,
 		.addr = r->addr,
 		.insn = r->insn.class < QUIPU_INSN_CLASSES ? r->insn : (struct quipu_insn){0},
@@ -195,7 +196,7 @@ static void serve_interrupt(struct session *s, struct proc *p, unsigned v,
 	}
 	if (r->slots >> QUIPU_SLOT_ACTIVITY & 1)
 		serve_activity(s, &intr, r->addr);
-	else if (s->signals.interrupt)
+	else if (s->signals.interrupt && intr.slots)
 		s->signals.interrupt(s->signals.arg, &intr);
 	if (!r->bell)
 		check_deadlines(s, c, p, v);

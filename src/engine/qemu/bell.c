@@ -37,6 +37,11 @@ static void wake_machine(void)
 		syscall(SYS_futex, &h->machine_wake, FUTEX_WAKE, 1, NULL, NULL, 0);
 }
 
+void bell_tell(void)
+{
+	wake_machine();
+}
+
 static bool answered(struct seg_vcpu *v)
 {
 	return __atomic_load_n(&v->ack, __ATOMIC_SEQ_CST) == v->bell;
@@ -65,13 +70,17 @@ static bool spin(struct seg_vcpu *v)
 static bool sleep_until_answered(struct seg_vcpu *v)
 {
 	struct timespec slice = {0, SLICE_NS};
+	uint32_t seen, beat = 0, now;
 	int timeouts = 0;
-	uint32_t seen;
 
 	__atomic_store_n(&v->sleeping, 1, __ATOMIC_SEQ_CST);
 	while ((seen = __atomic_load_n(&v->ack, __ATOMIC_SEQ_CST)) != v->bell) {
 		long rc = syscall(SYS_futex, &v->ack, FUTEX_WAIT, seen, &slice, NULL, 0);
 
+		now = __atomic_load_n(&engine.head->beat, __ATOMIC_RELAXED);
+		if (now != beat && __atomic_load_n(&v->held, __ATOMIC_RELAXED))
+			timeouts = 0; /* it waits for its turn, and the machine lives */
+		beat = now;
 		if (rc && errno == ETIMEDOUT && ++timeouts == MOST_SLICES)
 			break;
 		if (rc && errno != EINTR && machine_left())
@@ -83,7 +92,7 @@ static bool sleep_until_answered(struct seg_vcpu *v)
 
 void bell_ring(struct seg_vcpu *v, uint32_t reason, uint64_t arg, uint64_t slots, uint64_t pc)
 {
-	uint32_t state = v->state;
+	uint32_t state;
 	int err = errno;
 
 	if (engine.slot < 0 || __atomic_load_n(&engine.head->closing, __ATOMIC_ACQUIRE))
@@ -92,12 +101,12 @@ void bell_ring(struct seg_vcpu *v, uint32_t reason, uint64_t arg, uint64_t slots
 	v->arg = arg;
 	v->slots = slots;
 	v->pc = pc;
-	v->state = SEG_WAITING;
+	state = __atomic_exchange_n(&v->state, SEG_WAITING, __ATOMIC_SEQ_CST);
 	__atomic_store_n(&v->bell, v->bell + 1, __ATOMIC_RELEASE);
 	wake_machine();
 	if (!spin(v) && !sleep_until_answered(v))
 		v->lost++;
-	v->state = state;
+	__atomic_store_n(&v->state, state, __ATOMIC_RELEASE);
 	errno = err;
 }
 

@@ -72,6 +72,7 @@ enum call {
 	CALL_CLONE, /* and fork, vfork */
 	CALL_EXECVE,
 	CALL_EXIT,
+	CALL_EXIT_GROUP,
 	CALL_SIGACTION,
 	CALL_SIGRETURN,
 	CALL_OPENAT,

@@ -53,6 +53,8 @@ static void reload(struct seg_vcpu *v)
 			room = 1;
 		v->acc[k] = v->pre[k] = (uint16_t)(32768 - room);
 	}
+	if (__builtin_expect(v->nudge, 0)) /* every block costs cycles: the next one folds */
+		v->acc[SEG_LANE_CYCLES] = v->pre[SEG_LANE_CYCLES] = 32767;
 }
 
 static void publish(struct seg_vcpu *v)
@@ -392,6 +394,16 @@ static void serve_request(struct seg_vcpu *v, struct vcpu *p, uint64_t pc)
 	after_bell(v, p);
 }
 
+/* It was let go for no more than the block in which it stood (session_turns.c). */
+static void stop_if_nudged(struct seg_vcpu *v, struct vcpu *p)
+{
+	if (!__atomic_load_n(&v->nudge, __ATOMIC_RELAXED))
+		return;
+	__atomic_store_n(&v->nudge, 0, __ATOMIC_RELAXED);
+	bell_ring(v, SEG_BELL_TURN, 0, 0, 0);
+	after_bell(v, p);
+}
+
 /* The block before is complete. */
 static void label(struct seg_vcpu *v, const struct step *s)
 {
@@ -419,10 +431,12 @@ void fold_step(struct seg_vcpu *v, const struct step *s)
 {
 	struct vcpu *p = vcpu_private(v);
 
-	if (p->start)
+	if (p->start) {
 		begin(v, p, s);
-	else
+	} else {
 		publish(v);
+		stop_if_nudged(v, p);
+	}
 	if (engine.features & SEG_LABEL)
 		label(v, s);
 	if (due(v)) {

@@ -11,43 +11,30 @@
 #include <quipu/bits.h>
 
 static const struct call_row riscv64_calls[] = {
-	{222, CALL_MMAP},
-	{226, CALL_MPROTECT},
-	{167, CALL_PRCTL},
-	{220, CALL_CLONE},
-	{221, CALL_EXECVE},
-	{93, CALL_EXIT},
-	{94, CALL_EXIT}, /* exit_group */
-	{134, CALL_SIGACTION},
-	{139, CALL_SIGRETURN},
-	{56, CALL_OPENAT},
-	{101, CALL_NANOSLEEP},
-	{115, CALL_CLOCK_NANOSLEEP},
-	{73, CALL_PPOLL},
-	{72, CALL_PSELECT6},
-	{22, CALL_EPOLL_PWAIT},
-	{98, CALL_FUTEX},
-	{137, CALL_SIGTIMEDWAIT},
-	{113, CALL_TIME}, /* clock_gettime */
-	{169, CALL_TIME}, /* gettimeofday */
-	{153, CALL_TIME}, /* times */
-	{165, CALL_TIME}, /* getrusage */
-	{179, CALL_TIME}, /* sysinfo */
-	{86, CALL_TIME},  /* timerfd_settime */
-	{103, CALL_TIME}, /* setitimer */
-	{110, CALL_TIME}, /* timer_settime */
-	{278, CALL_RANDOM},
-	{172, CALL_PID},
-	{173, CALL_PID},     /* getppid */
-	{178, CALL_PID},     /* gettid */
-	{198, CALL_NETWORK}, /* socket */
+	{222, CALL_MMAP},      {226, CALL_MPROTECT},	 {167, CALL_PRCTL},
+	{220, CALL_CLONE},     {221, CALL_EXECVE},	 {93, CALL_EXIT},
+	{94, CALL_EXIT_GROUP}, {134, CALL_SIGACTION},	 {139, CALL_SIGRETURN},
+	{56, CALL_OPENAT},     {101, CALL_NANOSLEEP},	 {115, CALL_CLOCK_NANOSLEEP},
+	{73, CALL_PPOLL},      {72, CALL_PSELECT6},	 {22, CALL_EPOLL_PWAIT},
+	{98, CALL_FUTEX},      {137, CALL_SIGTIMEDWAIT}, {113, CALL_TIME}, /* clock_gettime */
+	{169, CALL_TIME},						   /* gettimeofday */
+	{153, CALL_TIME},						   /* times */
+	{165, CALL_TIME},						   /* getrusage */
+	{179, CALL_TIME},						   /* sysinfo */
+	{86, CALL_TIME},						   /* timerfd_settime */
+	{103, CALL_TIME},						   /* setitimer */
+	{110, CALL_TIME},						   /* timer_settime */
+	{278, CALL_RANDOM},    {172, CALL_PID},		 {173, CALL_PID},  /* getppid */
+	{178, CALL_PID},						   /* gettid */
+	{215, CALL_MUNMAP},    {216, CALL_MREMAP},	 {214, CALL_BRK},
+	{124, CALL_YIELD},     {198, CALL_NETWORK}, /* socket */
 };
 
 static const struct call_row x86_64_calls[] = {
 	{9, CALL_MMAP},		 {10, CALL_MPROTECT},	  {157, CALL_PRCTL},
-	{56, CALL_CLONE},	 {57, CALL_CLONE},			    /* fork */
-	{58, CALL_CLONE},						    /* vfork */
-	{59, CALL_EXECVE},	 {60, CALL_EXIT},	  {231, CALL_EXIT}, /* exit_group */
+	{56, CALL_CLONE},	 {57, CALL_CLONE}, /* fork */
+	{58, CALL_CLONE},			   /* vfork */
+	{59, CALL_EXECVE},	 {60, CALL_EXIT},	  {231, CALL_EXIT_GROUP},
 	{13, CALL_SIGACTION},	 {15, CALL_SIGRETURN},	  {2, CALL_OPEN},
 	{257, CALL_OPENAT},	 {35, CALL_NANOSLEEP},	  {230, CALL_CLOCK_NANOSLEEP},
 	{7, CALL_POLL},		 {271, CALL_PPOLL},	  {23, CALL_SELECT},
@@ -66,13 +53,15 @@ static const struct call_row x86_64_calls[] = {
 	{318, CALL_RANDOM},	 {39, CALL_PID},	  {110, CALL_PID}, /* getppid */
 	{186, CALL_PID},						   /* gettid */
 	{41, CALL_NETWORK},						   /* socket */
+	{24, CALL_YIELD},	 {11, CALL_MUNMAP},	  {25, CALL_MREMAP},
+	{12, CALL_BRK},
 };
 
 static const struct call_row ppc64le_calls[] = {
 	{90, CALL_MMAP},	 {125, CALL_MPROTECT},	  {171, CALL_PRCTL},
-	{120, CALL_CLONE},	 {2, CALL_CLONE},			    /* fork */
-	{189, CALL_CLONE},						    /* vfork */
-	{11, CALL_EXECVE},	 {1, CALL_EXIT},	  {234, CALL_EXIT}, /* exit_group */
+	{120, CALL_CLONE},	 {2, CALL_CLONE}, /* fork */
+	{189, CALL_CLONE},			  /* vfork */
+	{11, CALL_EXECVE},	 {1, CALL_EXIT},	  {234, CALL_EXIT_GROUP},
 	{173, CALL_SIGACTION},	 {172, CALL_SIGRETURN},	  {5, CALL_OPEN},
 	{286, CALL_OPENAT},	 {162, CALL_NANOSLEEP},	  {248, CALL_CLOCK_NANOSLEEP},
 	{167, CALL_POLL},	 {281, CALL_PPOLL},	  {142, CALL_SELECT},
@@ -101,9 +90,9 @@ static const struct call_row ppc64le_calls[] = {
 
 static const struct call_row sparc64_calls[] = {
 	{71, CALL_MMAP},	 {74, CALL_MPROTECT},	  {147, CALL_PRCTL},
-	{217, CALL_CLONE},	 {2, CALL_CLONE},			    /* fork */
-	{66, CALL_CLONE},						    /* vfork */
-	{59, CALL_EXECVE},	 {1, CALL_EXIT},	  {188, CALL_EXIT}, /* exit_group */
+	{217, CALL_CLONE},	 {2, CALL_CLONE}, /* fork */
+	{66, CALL_CLONE},			  /* vfork */
+	{59, CALL_EXECVE},	 {1, CALL_EXIT},	  {188, CALL_EXIT_GROUP},
 	{102, CALL_SIGACTION},	 {101, CALL_SIGRETURN},	  {5, CALL_OPEN},
 	{284, CALL_OPENAT},	 {249, CALL_NANOSLEEP},	  {259, CALL_CLOCK_NANOSLEEP},
 	{153, CALL_POLL},	 {298, CALL_PPOLL},	  {230, CALL_SELECT},

@@ -192,6 +192,8 @@ void label_keep(struct seg_vcpu *);
 void fold_values(const struct seg_vcpu *, uint64_t lane[SEG_LANES]);
 
 /* bell.c: the caller has published. */
+/* bell_tell - the machine looks what is new; nobody waits. */
+void bell_tell(void);
 void bell_ring(struct seg_vcpu *, uint32_t reason, uint64_t arg, uint64_t slots, uint64_t pc);
 /*
  * ring_room - see that a record of @size bytes has room: in exact mode nothing is lost, the vCPU

@@ -156,11 +156,32 @@ static void note_own(enum call call)
 	}
 }
 
+/*
+ * No instruction of the thread follows. Others may wait for its end, and what they do then must not
+ * be heard first: a thread's CPU is free for the next one.
+ */
+static void leaving(struct seg_vcpu *v, const struct vcpu *p)
+{
+	bool group = p->call == CALL_EXIT_GROUP, threads = engine.proc && engine.proc->nvcpus > 1;
+
+	if (!vcpu_index(v)) /* the first thread's end is taken for the process's */
+		pages_gone(v);
+	if (threads && !group) {
+		fold_ring(v, SEG_BELL_EXIT, 0, p->call_pc);
+		v->state = SEG_DEAD;
+	} else if (threads || engine.head->house) {
+		fold_ring(v, SEG_BELL_LEAVING, group, p->call_pc);
+	} else {
+		fold_publish(v);
+	}
+}
+
 /* exit and exec do not return: they are counted here, the rest when the result shows that they were
  * made. */
 static void enter(struct seg_vcpu *v, struct vcpu *p, const uint64_t a[6])
 {
-	p->counted_call = p->call == CALL_EXIT || p->call == CALL_EXECVE;
+	p->counted_call =
+		p->call == CALL_EXIT || p->call == CALL_EXIT_GROUP || p->call == CALL_EXECVE;
 	if (p->counted_call)
 		fold_syscall(v, p->call_pc);
 	note_timeout(p, a);
@@ -175,14 +196,31 @@ static void enter(struct seg_vcpu *v, struct vcpu *p, const uint64_t a[6])
 	case CALL_OPEN: note_path(a[0]); break;
 	case CALL_EXECVE: execing(v, p, a); break;
 	case CALL_EXIT:
-		if (!vcpu_index(v)) /* the first thread's end is taken for the process's */
-			pages_gone(v);
-		if (engine.slot >= 0 && engine.head->house)
-			fold_ring(v, SEG_BELL_LEAVING, 0, p->call_pc);
-		else
-			fold_publish(v);
+	case CALL_EXIT_GROUP: leaving(v, p); break;
+	case CALL_YIELD:
+		if (__atomic_load_n(&v->shared, __ATOMIC_RELAXED))
+			fold_ring(v, SEG_BELL_YIELD, 0, p->call_pc);
 		break;
 	default: note_own(p->call); break;
+	}
+}
+
+/* By what the call is for: QEMU may sleep in any, for a lock of its own. */
+static bool may_sleep(enum call call)
+{
+	switch (call) {
+	case CALL_CLONE:
+	case CALL_MMAP:
+	case CALL_MUNMAP:
+	case CALL_MREMAP:
+	case CALL_MPROTECT:
+	case CALL_BRK:
+	case CALL_PRCTL:
+	case CALL_SIGACTION:
+	case CALL_SIGRETURN:
+	case CALL_TIME:
+	case CALL_PID: return false;
+	default: return true;
 	}
 }
 
@@ -203,8 +241,10 @@ static void on_syscall(qemu_plugin_id_t id, unsigned vcpu, int64_t nr, uint64_t 
 	p->call_pc = ((const struct block *)(uintptr_t)v->priv[HOT_PREV])->cti;
 	p->call = (uint8_t)isa_call(engine.isa, nr);
 	memcpy(p->call_arg, args, sizeof(args));
-	v->state = SEG_SYSCALL;
+	v->state = may_sleep(p->call) ? SEG_SYSCALL : SEG_CALLING;
 	enter(v, p, args);
+	if (__atomic_load_n(&v->shared, __ATOMIC_RELAXED) && v->state == SEG_SYSCALL)
+		bell_tell(); /* it may sleep there */
 }
 
 static void leave(struct seg_vcpu *v, struct vcpu *p, int64_t ret)
@@ -233,6 +273,18 @@ static void leave(struct seg_vcpu *v, struct vcpu *p, int64_t ret)
 		pages_call(v, p, ret);
 }
 
+/* Out of a system call. The CPU may have been given to another thread meanwhile. */
+static void go_on(struct seg_vcpu *v, const struct vcpu *p)
+{
+	uint32_t was = SEG_SYSCALL;
+
+	if (!__atomic_compare_exchange_n(&v->state, &was, SEG_RUNNING, false, __ATOMIC_SEQ_CST,
+					 __ATOMIC_SEQ_CST) &&
+	    was == SEG_PARKED)
+		fold_ring(v, SEG_BELL_TURN, 0, p->call_pc);
+	v->state = SEG_RUNNING;
+}
+
 static void on_syscall_ret(qemu_plugin_id_t id, unsigned vcpu, int64_t nr, int64_t ret)
 {
 	struct seg_vcpu *v = &engine_pub[vcpu];
@@ -242,7 +294,7 @@ static void on_syscall_ret(qemu_plugin_id_t id, unsigned vcpu, int64_t nr, int64
 	if (vcpu >= SEG_VCPUS || engine.slot < 0)
 		return;
 	p = vcpu_private(v);
-	v->state = SEG_RUNNING;
+	go_on(v, p);
 	/* A child of fork: the call was its parent's. */
 	if (ret != RESULT_RESTART && !p->counted_call && !p->start) {
 		enum io io = ret > 0 ? isa_io(engine.isa, nr) : IO_NONE;

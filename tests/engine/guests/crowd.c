@@ -1,0 +1,141 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * crowd WHAT N: N threads at once that depend on one another: each waits for all others (barrier),
+ * for the one before it (order), in a loop (spin, yield), forks (fork); or the last one ends it all
+ * while the others run for ever: exit, exec, a fault, SIGTERM, SIGKILL.
+ */
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "guest.h"
+
+#define MOST 64
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t moved = PTHREAD_COND_INITIALIZER;
+static pthread_barrier_t barrier;
+static long turn, n;
+static volatile int flag;
+static char **words;
+static char *volatile nowhere = (char *)8;
+
+static void compute(long turns)
+{
+	for (volatile long i = 0; i < turns; i++)
+		;
+}
+
+static void in_order(long me)
+{
+	for (int i = 0; i < 20; i++) {
+		pthread_mutex_lock(&lock);
+		while (turn != me)
+			pthread_cond_wait(&moved, &lock);
+		turn = (turn + 1) % n;
+		pthread_cond_broadcast(&moved);
+		pthread_mutex_unlock(&lock);
+	}
+}
+
+static void all_together(long me)
+{
+	for (int i = 0; i < 20; i++) {
+		compute(1000 * me);
+		pthread_barrier_wait(&barrier);
+	}
+}
+
+static void forks(long me)
+{
+	for (int i = 0; i < 3; i++) {
+		pid_t pid = fork();
+
+		if (!pid)
+			_exit(0);
+		waitpid(pid, NULL, 0);
+		free(malloc(1000 * (size_t)(me + 1)));
+	}
+}
+
+static void wait_in(long me, void (*pause)(void))
+{
+	if (!me) {
+		compute(1000000);
+		flag = 1;
+	}
+	while (!flag)
+		if (pause)
+			pause();
+}
+
+static void yield(void)
+{
+	sched_yield();
+}
+
+static void spins(long me)
+{
+	wait_in(me, NULL);
+}
+
+static void yields(long me)
+{
+	wait_in(me, yield);
+}
+
+static void ends(long me)
+{
+	char *const next[] = {words[0], "none", "1", NULL};
+
+	if (me < n - 1)
+		for (;;)
+			;
+	compute(100000);
+	if (!strcmp(words[1], "exit"))
+		exit(7);
+	if (!strcmp(words[1], "exec"))
+		execv("/proc/self/exe", next);
+	if (!strcmp(words[1], "fault"))
+		*(volatile int *)nowhere = 1;
+	kill(getpid(), strcmp(words[1], "kill") ? SIGTERM : SIGKILL);
+}
+
+static const struct {
+	const char *name;
+	void (*work)(long me);
+} whats[] = {
+	{"order", in_order}, {"barrier", all_together}, {"fork", forks},
+	{"spin", spins},     {"yield", yields},		{"exit", ends},
+	{"exec", ends},	     {"fault", ends},		{"term", ends},
+	{"kill", ends},
+};
+
+static void *start(void *arg)
+{
+	for (size_t i = 0; i < sizeof(whats) / sizeof(whats[0]); i++)
+		if (!strcmp(whats[i].name, words[1]))
+			whats[i].work((long)arg);
+	return NULL;
+}
+
+int main(int argc, char **argv)
+{
+	pthread_t thread[MOST];
+
+	words = argv;
+	n = guest_arg(argc, argv, 2, 4);
+	if (argc < 2 || !strcmp(argv[1], "none") || n < 1 || n > MOST)
+		return 5;
+	pthread_barrier_init(&barrier, NULL, (unsigned)n);
+	for (long i = 0; i < n; i++)
+		if (pthread_create(&thread[i], NULL, start, (void *)i))
+			return 1;
+	for (long i = 0; i < n; i++)
+		pthread_join(thread[i], NULL);
+	return 0;
+}

@@ -1,0 +1,172 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-2-Clause
+"""More threads than CPUs take turns in model time, and it is the same every time: engine sheet 10.1 and 10.4; cases 13
+(the sums) and 19. What threads of different CPUs do to each other is the host's: there the programs must end as they
+should, and nothing more is asked. TAP on standard output."""
+import os
+import re
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+
+QUIPU, GUESTS, TREE = os.environ["QUIPU"], os.environ["ENGINE_GUESTS"], os.environ["RISCV_DTS"]
+ENV = {"PATH": "/usr/bin:/bin", "QUIPU_PLUGIN": os.environ["PLUGIN"], "HOME": "/nonexistent"}
+TMP = tempfile.mkdtemp()
+SLICE = 0.004  # seconds of model time
+
+number = failed = 0
+
+
+def check(name, ok, note=""):
+    global number, failed
+    number += 1
+    failed += not ok
+    print(f"{'ok' if ok else 'not ok'} {number} - {name}")
+    if not ok:
+        print("\n".join("# " + line for line in str(note).splitlines()[:12]))
+    sys.stdout.flush()
+
+
+def run(*command):
+    return subprocess.run(command, env=ENV, cwd=TMP, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                          stderr=subprocess.PIPE, text=True, timeout=250)
+
+
+def guest(name):
+    return f"{GUESTS}/{name}.riscv64"
+
+
+def machine(cpus):
+    """The shipped machine with the first @cpus of its CPUs, and no caches that they share."""
+    with open(TREE, encoding="utf-8") as f:
+        text = f.read()
+    harts = "".join(re.sub(r"next-level-cache = [^;]*;", "", text[text.index(f"\t\thart{i}:"):text.index(f"\t\thart{i + 1}:")])
+                    for i in range(cpus))
+    pmu = re.sub(r"interrupts-extended = [^;]*;",
+                 "interrupts-extended = " + ", ".join(f"<&intc{i} 13>" for i in range(cpus)) + ";", text[text.index("\tpmu {"):])
+    path = f"{TMP}/cpus{cpus}.dts"
+    with open(path, "w", encoding="utf-8") as f:
+        f.write(text[:text.index("\t\thart0:")] + harts + "\t};\n" + pmu)
+    return path
+
+
+def stat(tree, *command, options=()):
+    """[(count, event, label)], and how it ended."""
+    out = run(QUIPU, "stat", "-m", tree, "-x,", "-e", "instructions:u,loads:u,stores:u,branches:u,context-switches", *options,
+              "--", *command)
+    rows = [tuple(line.split(",")[i] for i in ((1, 3, -1) if options else (0, 2, -1)))
+            for line in out.stderr.splitlines() if re.match(r"^(\S+-\d+,)?\d+,", line)]
+    return rows, out
+
+
+def same_sums():
+    """Case 13, and the issue's: 8 threads, the sum of what each retired."""
+    runs = [stat("riscv", guest("team"), "8", "100000", options=["--per-thread"]) for _ in range(10)]
+    rows = [[row for row in rows if row[1] != "context-switches"] for rows, _ in runs]
+    check("8 threads: what each of them retired is the same in 10 runs", rows[0] and all(r == rows[0] for r in rows),
+          "\n".join(map(str, rows)))
+    workers = [int(row[0]) for row in rows[0] if row[1] == "instructions:u"]
+    check("and the workers' counts are equal", len(workers) == 9 and len(set(sorted(workers)[-8:])) == 1, workers)
+    whole = [int(row[0]) for row in stat("riscv", guest("team"), "8", "100000")[0] if row[1] == "instructions:u"]
+    check("and their sum is what the program as a whole retired", whole == [sum(workers)], f"{whole} {workers}")
+
+
+def same_turns(cpus):
+    tree = machine(cpus)
+    runs = [stat(tree, guest("team"), "12", "3000000") for _ in range(3)]
+    first, out = runs[0]
+    check(f"12 threads on {cpus} CPUs: counts and switches are the same in 3 runs",
+          len(first) == 5 and all(r[0] == first for r in runs), "\n".join(str(r[0]) for r in runs) + out.stderr)
+    check("what they retire is exact, and whole", all(row[2] == "exact" for row in first[:4]) and
+          int(first[0][0]) > 12 * 2 * 3000000, first)
+    samples = []
+    for i in (1, 2):
+        made = run(QUIPU, "record", "-m", tree, "-o", f"{i}.data", "-e", "cycles:u", "-c", "500009", "--", guest("team"), "6",
+                   "5000000")
+        lines = run(QUIPU, "script", "-i", f"{i}.data", "-F", "tid,cpu,time,ip").stdout.split("\n")
+        words = [re.match(r"\s*(\d+) \[(\d+)\]\s+([\d.]+):\s+(\w+)", line) for line in lines]
+        rank = {tid: i for i, tid in enumerate(sorted({int(m[1]) for m in words if m}))}
+        samples.append([(rank[int(m[1])], int(m[2]), float(m[3]), m[4]) for m in words if m])
+        check(f"{cpus} CPUs: record works ({i})", made.returncode == 0 and len(samples[-1]) > 100, made.stderr)
+    check(f"{cpus} CPUs: two recordings have the same samples at the same times of the same CPUs", samples[0] == samples[1],
+          [x for x in zip(*samples) if x[0] != x[1]][:4])
+    for cpu in range(cpus):
+        mine = [(when, tid) for tid, c, when, _ in samples[0] if c == cpu]
+        turns = [b[0] for a, b in zip(mine, mine[1:]) if a[1] != b[1]]
+        # The last turn of a thread may be short; every other is between half a slice and one and a half.
+        check(f"{cpus} CPUs: on CPU {cpu} they take turns of a few ms", mine == sorted(mine, key=lambda x: x[0]) and
+              2 <= len(turns) <= 2 * (mine[-1][0] - mine[0][0]) / SLICE + 8, f"{len(turns)} in {mine[-1][0]} s\n{turns}")
+
+
+def too_many():
+    rows, out = stat("riscv", guest("team"), "256", "100")
+    check("257 threads at once: one cannot be counted, that is said, and no sum is called exact",
+          "ran uncounted" in out.stderr and rows and all(row[2] != "exact" for row in rows), out.stderr)
+    rows, out = stat("riscv", guest("team"), "250", "100")
+    check("251 threads at once are counted, and exact", "uncounted" not in out.stderr and rows[0][2] == "exact" and
+          int(rows[0][0]) > 250 * 200, out.stderr)
+
+
+ENDS = {"exit": 7, "exec": 5, "fault": 139, "term": 143, "kill": 137}
+
+
+def crowds():
+    for cpus in (1, 2):
+        tree = machine(cpus)
+        for what in ("order", "barrier", "fork", "spin", "yield", *ENDS):
+            rows, out = stat(tree, guest("crowd"), what, "5")
+            check(f"{cpus} CPU: five threads, {what}: it ends as it should, and its totals are there",
+                  out.returncode == ENDS.get(what, 0) and rows and int(rows[0][0]) > 10000 and "lost" not in out.stderr,
+                  f"{out.returncode}\n{out.stderr}")
+            if cpus == 1 and what in ("spin", "exit", "term", "kill"):
+                again = stat(tree, guest("crowd"), what, "5")[0]
+                check(f"1 CPU: {what}: and the same once more", again == rows, f"{rows}\n{again}")
+
+
+def children(pid):
+    try:
+        with open(f"/proc/{pid}/task/{pid}/children", encoding="utf-8") as f:
+            return [int(x) for x in f.read().split()]
+    except OSError:
+        return []
+
+
+def alive(pid):
+    try:
+        with open(f"/proc/{pid}/stat", encoding="utf-8") as f:
+            return f.read().rsplit(")", 1)[1].split()[0] not in "ZX"
+    except OSError:
+        return False
+
+
+def bereft():
+    """Case 18 with threads that wait for their turns: their machine is gone, and they go on by themselves."""
+    quipu = subprocess.Popen([QUIPU, "stat", "-m", machine(1), "-e", "instructions:u", "--", guest("team"), "4", "20000000"],
+                             env=ENV, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    end, pids = time.time() + 60, []
+    while time.time() < end and not any(len(os.listdir(f"/proc/{p}/task")) > 4 for p in pids if alive(p)):
+        pids = children(quipu.pid)
+        if quipu.poll() is not None:
+            break
+    died = quipu.poll()
+    quipu.send_signal(signal.SIGKILL)
+    quipu.wait()
+    while time.time() < end and any(map(alive, pids)):
+        time.sleep(0.02)
+    check("threads that wait for their turns go on when their machine is killed", died is None and pids and
+          not any(map(alive, pids)), f"{died} {pids}")
+    for pid in pids:
+        if alive(pid):
+            os.kill(pid, signal.SIGKILL)
+
+
+same_sums()
+same_turns(1)
+same_turns(2)
+too_many()
+crowds()
+bereft()
+print(f"1..{number}")
+sys.exit(failed != 0)
