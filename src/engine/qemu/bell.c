@@ -27,14 +27,17 @@ static void pause_cpu(void)
 #endif
 }
 
-static void wake_machine(void)
+/* True: it slept. */
+static bool wake_machine(void)
 {
 	struct seg_header *h = engine.head;
 
 	__atomic_fetch_or(&h->pending, UINT64_C(1) << engine.slot, __ATOMIC_SEQ_CST);
 	__atomic_add_fetch(&h->machine_wake, 1, __ATOMIC_SEQ_CST);
-	if (__atomic_load_n(&h->machine_asleep, __ATOMIC_SEQ_CST))
-		syscall(SYS_futex, &h->machine_wake, FUTEX_WAKE, 1, NULL, NULL, 0);
+	if (!__atomic_load_n(&h->machine_asleep, __ATOMIC_SEQ_CST))
+		return false;
+	syscall(SYS_futex, &h->machine_wake, FUTEX_WAKE, 1, NULL, NULL, 0);
+	return true;
 }
 
 void bell_tell(void)
@@ -94,6 +97,7 @@ void bell_ring(struct seg_vcpu *v, uint32_t reason, uint64_t arg, uint64_t slots
 {
 	uint32_t state;
 	int err = errno;
+	bool slept;
 
 	if (engine.slot < 0 || __atomic_load_n(&engine.head->closing, __ATOMIC_ACQUIRE))
 		return;
@@ -103,8 +107,9 @@ void bell_ring(struct seg_vcpu *v, uint32_t reason, uint64_t arg, uint64_t slots
 	v->pc = pc;
 	state = __atomic_exchange_n(&v->state, SEG_WAITING, __ATOMIC_SEQ_CST);
 	__atomic_store_n(&v->bell, v->bell + 1, __ATOMIC_RELEASE);
-	wake_machine();
-	if (!spin(v) && !sleep_until_answered(v))
+	/* A machine that slept takes longer to come than it pays to spin for. */
+	slept = wake_machine();
+	if (!(slept ? answered(v) : spin(v)) && !sleep_until_answered(v))
 		v->lost++;
 	__atomic_store_n(&v->state, state, __ATOMIC_RELEASE);
 	errno = err;
