@@ -894,7 +894,13 @@ void ask(struct gate *g, struct client *c, const struct gate_request *q, size_t 
 		tasks_born(g, c->who.pid, caller_tid(c, q), (pid_t)q->args[0]);
 		session_sync(g->session);
 		break;
-	case GATE_PLACE: tasks_place(g, (pid_t)q->args[0], q->args[1]); break;
+	case GATE_PLACE:
+		if (g->config.host_events)
+			catch_up(g, NULL, false);
+		tasks_place(g, (pid_t)q->args[0], q->args[1]);
+		if ((pid_t)q->args[0] == caller_tid(c, q))
+			tasks_visit(g, (pid_t)q->args[0]);
+		break;
 	case GATE_EXEC: ask_exec(g, c, payload, a); return;
 	case GATE_EXEC_DONE: ask_exec_done(g, c); break;
 	case GATE_EXEC_FAILED:

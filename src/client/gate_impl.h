@@ -84,6 +84,7 @@ struct host_task {
 	unsigned events; /* that were opened on it */
 	bool prepared;	 /* ran is as of its exec, which was announced */
 	bool born;	 /* a client's fork or thread, which told of itself */
+	bool visits;	 /* a client that counts where it has moved to (tasks_visit) */
 	bool shares;	 /* its CPU with others: they take turns */
 	uint64_t ip;	 /* where it stood last */
 	struct host_clock *clock; /* NULL: /proc must do */
@@ -218,6 +219,8 @@ void tasks_close(struct host_task *);
 int tasks_wish(void *gate, pid_t pid);
 void tasks_reap(struct gate *);
 void tasks_place(struct gate *, pid_t tid, uint64_t cpu);
+/* A client has moved there itself. */
+void tasks_visit(struct gate *, pid_t tid);
 /* Does any of them have to be looked at from time to time? */
 bool tasks_waited_for(const struct gate *);
 bool tasks_is_guest(const struct gate *, const struct quipu_task *);

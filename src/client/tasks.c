@@ -258,7 +258,7 @@ static void begin_clock(struct gate *g, struct host_task *t)
 	t->ip = 0;
 	t->ran = host_cpu_ns(t); /* the descriptor stays open as long as it counts */
 	/* A client tells its time itself, but for what it forgets to when it ends. */
-	if (g->nsampling || t->born || !is_client(g, t->tgid))
+	if (g->nsampling || t->born || t->visits || !is_client(g, t->tgid))
 		t->clock = host_clock_new(t->tid, t->ran, g->nsampling);
 }
 
@@ -636,6 +636,23 @@ void tasks_place(struct gate *g, pid_t tid, uint64_t cpu)
 	t = host_task(g, tid);
 	if (t)
 		t->wish = one ? (int)cpu : -1;
+}
+
+/*
+ * Where the host's programs are the machine's (--host-events), what a client does on a CPU that it
+ * has moved to is work of that CPU, and counts in the events of it: so no CPU that perf switches
+ * events on has nothing to count.
+ */
+void tasks_visit(struct gate *g, pid_t tid)
+{
+	struct host_task *t = g->config.host_events && g->nevents ? host_task(g, tid) : NULL;
+
+	if (!t || t->measured || (!t->visits && t->wish < 0) || t->cpu == t->wish)
+		return;
+	count_no_more(g, tid);
+	t->visits = t->wish >= 0;
+	if (t->visits)
+		tasks_count(g, tid);
 }
 
 int tasks_wish(void *arg, pid_t pid)

@@ -27,7 +27,6 @@ REASONS = {
     "Parse event definition strings / Parsing of aliased events from sysfs": "no PMU of the machine has an alias",
     "Object code reading": "fails natively too; under quipu a sample of the first instructions has no address",
     "Setup struct perf_event_attr": "fails natively too: its files are not installed",
-    "perf stat metrics (shadow stat) test": "idle CPUs of the machine count 0 cycles, and the script divides by them",
     "perf stat JSON output linter": "fails by chance natively too: it reads an interval's lines before all are there",
     "Convert perf time to TSC / Perf time to TSC": "the processor's time stamp is not the machine's clock",
     "perf record tests": "its second part wants an event of Intel's (br_inst_retired.near_call)",
