@@ -797,11 +797,12 @@ static void c18_a_throttled_event_stops(void **state)
 	struct quipu_event *e = sampling(&attr, &ring, 16);
 
 	(void)state;
-	feed(QUIPU_SIGNAL_INSTRUCTIONS, TICK_SAMPLES + 500);
+	feed(QUIPU_SIGNAL_INSTRUCTIONS, TICK_SAMPLES);
 	assert_int_equal(records_of(ring, 16, PERF_RECORD_THROTTLE), 1);
+	assert_int_equal(written[SPR_PMC1 + (unsigned)quipu_event_hw(e)->idx], 0);
+	feed(QUIPU_SIGNAL_INSTRUCTIONS, 500);
 	assert_int_equal(count(e), TICK_SAMPLES);
 	assert_int_equal(samples_of(ring, 16), TICK_SAMPLES);
-	assert_int_equal(written[SPR_PMC1 + (unsigned)quipu_event_hw(e)->idx], 0);
 	feed(QUIPU_SIGNAL_INSTRUCTIONS, 500);
 	assert_int_equal(count(e), TICK_SAMPLES);
 	assert_int_equal(records_of(ring, 16, PERF_RECORD_UNTHROTTLE), 0);
