@@ -58,7 +58,7 @@ static const char usage[] =
 	"                     program that measures itself is counted exactly\n"
 	"      --seccomp      no preload library: programs that are static, or make system calls themselves (Go), are served\n"
 	"                     by seccomp user notification\n"
-	"      --no-ns        no mount namespace: the tree is below SYSFS_PATH, which perf follows\n"
+	"      --no-ns        no mount namespace: the preload library takes paths of the machine's files to where they are\n"
 	"      --host-events  tracepoints, breakpoints and the host's other PMUs go to the host's kernel; the machine's PMUs\n"
 	"                     have type numbers from 1024\n"
 	"  -L, --sysroot DIR  where the dynamic loader and libraries of the machine's programs are\n"
@@ -117,10 +117,20 @@ static int parse_options(struct options *o, int argc, char **argv)
 /* Ours, and what perf sets before it starts a program: a program must not see what it was started
  * with. */
 static const char *const taken_back[] = {
-	"LD_PRELOAD",	    GATE_ENV,	  GATE_CPUS,
-	GATE_HOST,	    "SYSFS_PATH", "PROC_PATH",
-	"LIBPFM_FORCE_PMU", "PREFIX",	  "PERF_BUILDID_DIR",
-	"DEBUGINFOD_URLS",  "PATH",	  NULL,
+	"LD_PRELOAD",
+	GATE_ENV,
+	GATE_CPUS,
+	GATE_HOST,
+	GATE_TREE,
+	GATE_UNAME,
+	"SYSFS_PATH",
+	"PROC_PATH",
+	"LIBPFM_FORCE_PMU",
+	"PREFIX",
+	"PERF_BUILDID_DIR",
+	"DEBUGINFOD_URLS",
+	"PATH",
+	NULL,
 };
 
 static char *preload_path(void)
@@ -152,11 +162,26 @@ static void free_environment(char **copy)
  * this one. */
 static const char *const libpfm_pmu[QUIPU_ISAS] = {[QUIPU_ISA_X86_64] = "skl"};
 
+/* What uname(2) says; NULL: as the host, whose events are served too. */
+static const char *machine_name(const struct options *o, const struct quipu_machine *m)
+{
+	return o->host_events ? NULL : quipu_isa_name(m->isa);
+}
+
+/* The folder of the machine's files, of which @sysfs is a part. */
+static int set_tree(const char *sysfs)
+{
+	char root[PATH_MAX];
+
+	snprintf(root, sizeof(root), "%.*s", (int)(strlen(sysfs) - strlen("/sys")), sysfs);
+	return setenv(GATE_TREE, root, 1);
+}
+
 static int set_environment(const struct options *o, const char *preload, const char *sysfs,
 			   const struct quipu_machine *m)
 {
 	const char *pfm = libpfm_pmu[m->isa];
-	const char *others = getenv("LD_PRELOAD");
+	const char *others = getenv("LD_PRELOAD"), *name = machine_name(o, m);
 	char *list = NULL, pid[16], cpus[16];
 	int rc;
 
@@ -169,7 +194,8 @@ static int set_environment(const struct options *o, const char *preload, const c
 	      : o->seccomp ? 0
 			   : setenv("LD_PRELOAD", list, 1)) ||
 	     setenv(GATE_ENV, pid, 1) || setenv(GATE_CPUS, cpus, 1) ||
-	     (sysfs && setenv("SYSFS_PATH", sysfs, 1)) ||
+	     (sysfs && (setenv("SYSFS_PATH", sysfs, 1) || set_tree(sysfs))) ||
+	     (name && setenv(GATE_UNAME, name, 1)) ||
 	     (o->host_events && setenv(GATE_HOST, "1", 1)) ||
 	     (pfm && setenv("LIBPFM_FORCE_PMU", pfm, 0));
 	free(list);
@@ -295,7 +321,7 @@ static void speak_for_client(struct start *s)
 	struct notifier_config config = {
 		.machine = s->o->machine,
 		.cpus = s->machine->ncpus,
-		.uname = quipu_isa_name(s->machine->isa),
+		.uname = machine_name(s->o, s->machine),
 		.host_events = s->o->host_events,
 		.client = become_client,
 		.arg = s,
@@ -506,8 +532,8 @@ int cmd_exec(int argc, char **argv)
 		place.namespace = !rc;
 		if (rc)
 			cli_error(
-				"no mount namespace here (%s): going on as with --no-ns, where only clients that follow "
-				"SYSFS_PATH, as perf does, see the machine's files",
+				"no mount namespace here (%s): going on as with --no-ns, where static clients see the "
+				"host's files",
 				rc == -EINVAL ? "/ is no mount point, as in a chroot"
 					      : strerror(-rc));
 	}

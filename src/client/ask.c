@@ -316,8 +316,10 @@ static void forget(struct gate *g, struct gate_event *e)
 		at = &(*at)->chain;
 	*at = e->chain;
 	g->nsampling -= e->sampling;
-	if (--g->nevents == 0)
+	if (--g->nevents == 0) {
 		g->watched = false;
+		session_rest(g->session);
+	}
 	g->board->followed -= e->followed;
 	if (e->tid)
 		tasks_release(g, e->tid);

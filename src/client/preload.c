@@ -5,8 +5,7 @@
  * (programs of another architecture).
  *
  * Nothing happens until the first call that concerns an event: no thread, no memory, no descriptor.
- * What is not an event's goes to the C library as it came. Depends on libc alone. It redirects no
- * paths: without a namespace clients find the machine's tree by SYSFS_PATH only.
+ * What is not an event's goes to the C library as it came. Depends on libc alone.
  */
 #include <dlfcn.h>
 #include <errno.h>

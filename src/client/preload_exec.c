@@ -12,12 +12,16 @@
 #include <spawn.h>
 #include <stdarg.h>
 #include <stdlib.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "client/preload.h"
 
 REAL(int, close, (int fd), (fd))
 REAL(int, execve, (const char *p, char *const a[], char *const e[]), (p, a, e))
+REAL(int, fexecve, (int fd, char *const a[], char *const e[]), (fd, a, e))
+REAL(int, execveat, (int fd, const char *p, char *const a[], char *const e[], int f),
+     (fd, p, a, e, f))
 REAL(int, posix_spawn,
      (pid_t * p, const char *f, const posix_spawn_file_actions_t *fa, const posix_spawnattr_t *sa,
       char *const a[], char *const e[]),
@@ -141,7 +145,8 @@ static void fill(const struct plan *p, char *const argv[], char *const envp[], c
  * What makes a program a client. On a machine all are, with whatever environment they are started:
  * perf daemon starts its sessions with none.
  */
-static const char *const ours[] = {"LD_PRELOAD", GATE_ENV, GATE_CPUS, GATE_HOST, "SYSFS_PATH"};
+static const char *const ours[] = {"LD_PRELOAD", GATE_ENV,   GATE_CPUS,	  GATE_HOST,
+				   GATE_TREE,	 GATE_UNAME, "SYSFS_PATH"};
 #define OURS (sizeof(ours) / sizeof(ours[0]))
 static char *kept[OURS]; /* "NAME=value" as this process was started, NULL: without */
 
@@ -202,6 +207,42 @@ EXPORT int execve(const char *path, char *const argv[], char *const envp[])
 EXPORT int execv(const char *path, char *const argv[])
 {
 	return execve(path, argv, environ);
+}
+
+/* The file behind a descriptor, where it still has its name. */
+static bool name_of(int fd, char path[PAGE])
+{
+	char link[64];
+	struct stat a, b;
+	ssize_t n;
+
+	snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
+	n = readlink(link, path, PAGE - 1);
+	if (n <= 0)
+		return false;
+	path[n] = 0;
+	return !fstat(fd, &a) && !stat(path, &b) && a.st_ino == b.st_ino && a.st_dev == b.st_dev;
+}
+
+EXPORT int fexecve(int fd, char *const argv[], char *const envp[])
+{
+	char path[PAGE];
+	int err = errno;
+
+	if (preload_machine() <= 0 || !name_of(fd, path)) {
+		errno = err;
+		return real_fexecve(fd, argv, envp);
+	}
+	return execve(path, argv, envp);
+}
+
+EXPORT int execveat(int fd, const char *path, char *const argv[], char *const envp[], int flags)
+{
+	if (preload_machine() > 0 && flags == AT_EMPTY_PATH && !*path)
+		return fexecve(fd, argv, envp);
+	if (preload_machine() > 0 && !flags && (fd == AT_FDCWD || *path == '/'))
+		return execve(path, argv, envp);
+	return real_execveat(fd, path, argv, envp, flags);
 }
 
 static int run_script(const char *path, char *const argv[], char *const envp[])

@@ -36,9 +36,11 @@
 #define GATE_ENV     "QUIPU_GATE"	 /* the machine's process id */
 #define GATE_CPUS    "QUIPU_CPUS"	 /* how many CPUs it has */
 #define GATE_HOST    "QUIPU_HOST_EVENTS" /* set: what is no PMU of the machine's is the host's */
-#define GATE_ENGINE  "QUIPU_ENGINE"	 /* set: this client runs under the engine */
-#define GATE_TYPES   1024u		 /* with GATE_HOST: the first of its PMUs' types */
-#define GATE_PAYLOAD 65536u		 /* most bytes behind a request or a reply */
+#define GATE_TREE    "QUIPU_TREE" /* below which the machine's files lie; unset: they are mounted */
+#define GATE_UNAME   "QUIPU_UNAME"  /* what uname(2) calls the machine; unset: as the host */
+#define GATE_ENGINE  "QUIPU_ENGINE" /* set: this client runs under the engine */
+#define GATE_TYPES   1024u	    /* with GATE_HOST: the first of its PMUs' types */
+#define GATE_PAYLOAD 65536u	    /* most bytes behind a request or a reply */
 #define GATE_ATTR    4096u
 #define GATE_READ    16384u
 #define GATE_FOREIGN UINT64_MAX /* group: a descriptor that is no event */

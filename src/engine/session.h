@@ -131,6 +131,9 @@ int session_command(struct session *, const char *path, const char *argv0, bool 
 		    char ***words, size_t *nwords, struct session_error *err);
 bool session_lacks(struct session *, quipu_signal);
 void session_want_stack(struct session *);
+/* session_rest - nobody counts any more: models and stacks are off in programs that start later,
+ * until somebody wants them again. Nothing while a program runs. */
+void session_rest(struct session *);
 void session_want_branches(struct session *);
 /*
  * A task of the host that does not run under the engine: what it counts is its host CPU time at the

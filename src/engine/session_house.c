@@ -62,6 +62,7 @@ int session_open_house(struct session *s, const struct session_hooks *hooks)
 	snprintf(s->head->plugin, SEG_PATH, "%s", s->options.plugin);
 	for (size_t i = 0; i < sizeof(house_signals) / sizeof(house_signals[0]); i++)
 		session_require(s, house_signals[i]);
+	s->house_features = s->head->features;
 	s->bell_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	if (s->bell_fd < 0)
 		return -errno;

@@ -100,6 +100,7 @@ struct session {
 	bool bell_running;
 	uint64_t released;	      /* slots of the buried, to be given back */
 	uint64_t order;		      /* counts processes and newly wanted signals */
+	uint32_t house_features;      /* of the open house before anybody wanted more */
 	uint64_t wanted[SEG_INDEXES]; /* order when the index was given to its signal */
 	struct cpu_state *cpus;
 	uint64_t turns;	  /* counts ends of turns and threads that were made */

@@ -201,6 +201,7 @@ int session_require(struct session *s, quipu_signal signal)
 	struct seg_header *h = s->head;
 	uint32_t features;
 	bool lane;
+	int index;
 
 	if (!engine_counts(&h->model, signal))
 		return -1;
@@ -209,9 +210,12 @@ int session_require(struct session *s, quipu_signal signal)
 	/* What moves in the middle of a block, or outside of one, has no lane. */
 	lane = signal != QUIPU_SIGNAL_SYSCALLS && !moves_bytes(signal) &&
 	       !(features & (SEG_DATA | SEG_FETCH));
-	if (find_index(s, signal) >= 0)
-		return 0;
+	index = find_index(s, signal);
+	if (index >= 0 && (h->features & features) != features) /* it rested */
+		s->wanted[index] = ++s->order;
 	h->features |= features;
+	if (index >= 0)
+		return 0;
 	for (unsigned k = 2; lane && k < SEG_LANES; k++)
 		if (h->lane_signal[k] == QUIPU_SIGNAL_NONE) {
 			h->lane_signal[k] = signal;
@@ -242,6 +246,12 @@ bool session_lacks(struct session *s, quipu_signal signal)
 			return true;
 	}
 	return false;
+}
+
+void session_rest(struct session *s)
+{
+	if (!session_guests(s))
+		s->head->features = s->house_features;
 }
 
 void session_want_stack(struct session *s)
