@@ -188,6 +188,29 @@ static void m2_groups_are_posted_by_their_periods(void **state)
 	}
 }
 
+/* Sheet 3.2, periods: a pair of host bridges at a time, each every 12 ms. */
+static void m2_host_bridges_take_turns(void **state)
+{
+	uint64_t was[6], posted[6] = {0};
+
+	(void)state;
+	quipu_imc_power_on(bed.imc);
+	bed_steps(&bed, 60);
+	for (unsigned n = 0; n < 6; n++)
+		was[n] = cell(0, 0x338 + 0x20 * n);
+	for (unsigned step = 0; step < 72; step++) {
+		bed_steps(&bed, 1);
+		for (unsigned n = 0; n < 6; n++) {
+			uint64_t now = cell(0, 0x338 + 0x20 * n);
+
+			posted[n] += now != was[n];
+			was[n] = now;
+		}
+	}
+	for (unsigned n = 0; n < 6; n++)
+		assert_int_equal(posted[n], 3);
+}
+
 static void m3_speed_1_halves_the_first_group(void **state)
 {
 	(void)state;
@@ -642,6 +665,7 @@ int main(void)
 		CASE(o10_unknown_token),
 		CASE(m1_power_on),
 		CASE(m2_groups_are_posted_by_their_periods),
+		CASE(m2_host_bridges_take_turns),
 		CASE(m3_speed_1_halves_the_first_group),
 		CASE(m4_line_fills_appear_divided),
 		CASE(m5_events_of_a_pause_never_appear),
