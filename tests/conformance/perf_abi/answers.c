@@ -723,6 +723,7 @@ int main(int argc, char **argv)
 		one_row(&rows[i]);
 	size_written_back();
 	more_opens();
+	answers_of_order();
 	limits_of_descriptors();
 	permissions();
 	groups_refused();

@@ -69,6 +69,7 @@ void ring_skip(const struct ring *r); /* everything is read */
 /* The next record, copied out; false: none. */
 bool ring_next(const struct ring *r, uint8_t record[65536]);
 
+void answers_of_order(void);
 void answers_of_rings(void);
 void answers_of_records(void);
 
