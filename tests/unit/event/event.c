@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 #include <cmocka.h>
 
@@ -483,10 +484,80 @@ static void test_exec_on_another_cpu(void **state)
 	world_free(&w);
 }
 
+static unsigned described(struct quipu_event *e, const struct quipu_attr *a, struct reader *r,
+			  const char *const *want, unsigned n)
+{
+	unsigned got = 0;
+
+	quipu_event_describe(e);
+	while (world_next(r, record)) {
+		struct parsed p = parse_record(record, a);
+
+		assert_true(p.ok && got < n);
+		assert_int_equal(p.type, got ? PERF_RECORD_MMAP2 : PERF_RECORD_COMM);
+		assert_string_equal(p.name, want[got]);
+		got++;
+	}
+	return got;
+}
+
+/* Who begins to watch a program that runs is told what it has mapped to execute by then. */
+static void test_described(void **state)
+{
+	static const char *const own[] = {"prog", "/bin/prog", "/lib/new"}, *const forked[] = {
+										    "prog",
+										    "/bin/prog"};
+	struct quipu_mapping m = {
+		.addr = 0x10000, .len = 0x1000, .prot = PROT_READ | PROT_EXEC, .name = "/bin/old"};
+	struct quipu_attr a = HW(1, QUIPU_ATTR_DISABLED | QUIPU_ATTR_COMM | QUIPU_ATTR_MMAP |
+					    QUIPU_ATTR_MMAP2 | QUIPU_ATTR_SAMPLE_ID_ALL);
+	struct quipu_event *of_task, *of_child, *of_cpu, *elsewhere;
+	struct reader r[4];
+	struct quipu_task *child;
+	struct world w;
+
+	(void)state;
+	world_init(&w, 2, -1);
+	quipu_sched_in(w.core, 0, w.task);
+	a.sample_type = PERF_SAMPLE_TID | PERF_SAMPLE_TIME;
+	quipu_task_mmap(w.task, &m, 0);
+	quipu_task_exec(w.task, "prog", 0); /* the old one is gone */
+	m.name = "/bin/prog";
+	quipu_task_mmap(w.task, &m, 0);
+	m.prot = PROT_READ; /* data: not told of */
+	m.addr = 0x20000;
+	quipu_task_mmap(w.task, &m, 0);
+	child = quipu_task_new(w.core, w.task, 101, 101, false, NULL, 0);
+	quipu_sched_in(w.core, 1, child);
+	m = (struct quipu_mapping){
+		.addr = 0x30000, .len = 0x1000, .prot = PROT_READ | PROT_EXEC, .name = "/lib/old"};
+	quipu_task_mmap(w.task, &m, 0);
+	m.name = "/lib/new"; /* in its place */
+	quipu_task_mmap(w.task, &m, 0);
+
+	of_task = world_open(&w, a, 100, -1, NULL);
+	of_child = world_open(&w, a, 101, -1, NULL);
+	of_cpu = world_open(&w, a, -1, 0, NULL);
+	elsewhere = world_open(&w, a, 100, 2, NULL);
+	r[0] = world_map(&w, of_task, 1, true);
+	r[1] = world_map(&w, of_child, 1, true);
+	r[2] = world_map(&w, of_cpu, 1, true);
+	r[3] = world_map(&w, elsewhere, 1, true);
+	assert_int_equal(described(of_task, &a, &r[0], own, 3), 3);
+	assert_int_equal(described(of_child, &a, &r[1], forked, 2), 2);
+	assert_int_equal(described(of_cpu, &a, &r[2], own, 3), 3);
+	assert_int_equal(described(elsewhere, &a, &r[3], own, 3), 0);
+	quipu_task_exit(child, 1);
+	for (int i = 0; i < 4; i++)
+		world_unmap(&r[i]);
+	world_free(&w);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_exec_on_another_cpu),
+		cmocka_unit_test(test_described),
 		cmocka_unit_test(test_set_period),
 		cmocka_unit_test(test_adjust),
 		cmocka_unit_test(test_frequency_window),
