@@ -245,6 +245,32 @@ static void c9_memory_lags_by_a_posting(void **state)
 	quipu_event_close(e);
 }
 
+/* Sheet 4.4: threads of a core share its engine. */
+static void threads_of_a_core_share_its_engine(void **state)
+{
+	struct quipu_event *a = opened("thread_imc", instructions, 100, -1), *b;
+	struct quipu_task *other = quipu_task_new(core, NULL, 200, 200, false, "other", 0);
+
+	(void)state;
+	assert_non_null(other);
+	b = opened("thread_imc", instructions, 200, -1);
+	forget_calls();
+	quipu_sched_in(core, 0, task);
+	quipu_sched_in(core, 1, other);
+	assert_string_equal(calls, "OPAL_IMC_COUNTERS_START(CORE, 0x0) = 0\n");
+	feed(0, 5120);
+	quipu_sched_out(core, 0, false);
+	assert_int_equal(ncalls, 1);
+	feed(1, 10240);
+	quipu_sched_out(core, 1, false);
+	assert_int_equal(ncalls, 2);
+	assert_non_null(strstr(calls, "STOP(CORE, 0x1) = 0"));
+	assert_int_equal(count(a), 10);
+	assert_int_equal(count(b), 20);
+	quipu_event_close(a);
+	quipu_event_close(b);
+}
+
 /* ---- delivery ---- */
 
 static void r4_a_second_stop_has_nothing(void **state)
@@ -471,6 +497,28 @@ static void h5_a_cpu_with_a_thread_event_goes(void **state)
 	quipu_event_close(e);
 }
 
+/* Sheet 4.7: with the last CPU of a chip its engine stops, and whoever still holds it is forgotten.
+ */
+static void h3_the_last_cpu_of_a_chip(void **state)
+{
+	struct quipu_event *e = opened("nest_mcs01", (struct quipu_attr){.config = 0xd0}, -1, 0);
+
+	(void)state;
+	forget_calls();
+	for (unsigned cpu = 0; cpu < 16; cpu++)
+		assert_int_equal(quipu_core_set_online(core, cpu, false), 0);
+	assert_string_equal(calls, "OPAL_IMC_COUNTERS_STOP(NEST, 0xf) = 0\n");
+	quipu_event_close(e);
+	assert_int_equal(ncalls, 1);
+	assert_int_equal(quipu_core_set_online(core, 2, true), 0);
+	forget_calls();
+	e = opened("nest_mcs01", (struct quipu_attr){.config = 0xd0}, -1, 2);
+	assert_string_equal(calls, "OPAL_IMC_COUNTERS_START(NEST, 0x2) = 0\n");
+	quipu_imc_traffic(bed.imc, 0, 0, QUIPU_IMC_READ_LINE, 2560);
+	assert_int_equal(count(e), 10);
+	quipu_event_close(e);
+}
+
 #define CASE(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
 
 int main(void)
@@ -485,6 +533,7 @@ int main(void)
 		CASE(c6_a_hardware_leader),
 		CASE(c7_as_many_as_one_likes),
 		CASE(c9_memory_lags_by_a_posting),
+		CASE(threads_of_a_core_share_its_engine),
 		CASE(r4_a_second_stop_has_nothing),
 		CASE(r6_a_half_written_record_ends_the_walk),
 		CASE(r7_a_full_ring),
@@ -493,6 +542,7 @@ int main(void)
 		CASE(r10_times_are_those_of_the_delivery),
 		CASE(r11_no_interrupt_anywhere),
 		CASE(r12_a_chain_is_empty),
+		CASE(h3_the_last_cpu_of_a_chip),
 		CASE(h5_a_cpu_with_a_thread_event_goes),
 	};
 
