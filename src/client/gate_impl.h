@@ -147,6 +147,8 @@ void gate_tell_still(struct gate *);
 struct gate_event *gate_find(const struct gate *, uint64_t id);
 uint64_t gate_host_ns(void);
 /* Who asks on this connection is process @pid; not one that the machine is not there for: EPERM. */
+/* Did the machine start @pid? It is the subreaper of its own: they have it as an ancestor. */
+bool gate_descends(const struct gate *, pid_t pid);
 int gate_speaks_for(struct gate *, struct client *, pid_t pid, uid_t uid);
 
 /* The process is gone: its events hang up. Not earlier: perf ends a program whose events have hung

@@ -178,8 +178,7 @@ static uint64_t effective_capabilities(pid_t pid)
 #define PERFMON	      CAPABILITY(38)
 #define IPC_LOCK      CAPABILITY(14)
 
-/* The machine is the subreaper of what it started: who descends from it has it as an ancestor. */
-static bool descends(const struct gate *g, pid_t pid)
+bool gate_descends(const struct gate *g, pid_t pid)
 {
 	char path[64], line[256];
 
@@ -206,7 +205,7 @@ int gate_speaks_for(struct gate *g, struct client *c, pid_t pid, uid_t uid)
 
 	/* Abstract names are open to every user of the host; the machine is its user's own, and of
 	 * whom its programs become. */
-	if (uid != geteuid() && uid != 0 && !descends(g, pid))
+	if (uid != geteuid() && uid != 0 && !gate_descends(g, pid))
 		return -EPERM;
 	caps = trusted ? effective_capabilities(pid) : 0;
 	c->who = (struct quipu_caller){

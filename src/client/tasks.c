@@ -644,6 +644,8 @@ void tasks_place(struct gate *g, pid_t tid, uint64_t cpu)
  * events on has nothing to count.
  */
 void tasks_visit(struct gate *g, pid_t tid)
+	if (tid == g->pid || !gate_descends(g, tid)) /* another's */
+		return;
 {
 	struct host_task *t = g->config.host_events && g->nevents ? host_task(g, tid) : NULL;
 

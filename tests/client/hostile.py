@@ -15,7 +15,6 @@ from harness import GUESTS, QUIPU, equal, main, test
 GUEST = os.path.join(GUESTS, "true.riscv64")
 DESCRIPTOR = os.environ["QUIPU_DESCRIPTOR"]
 FUZZ_CALLS = os.environ["QUIPU_FUZZ_CALLS"]
-OPS = 15
 
 # Runs inside: asks the machine for how it stands by looking at its descriptors.
 INSIDE = r"""
@@ -83,11 +82,13 @@ while time.monotonic() < end:
     if not s or random.random() < 0.01:
         if s: s.close()
         s = dial(); s.settimeout(5)
-    op = random.choice([1, 2, 2, 2, 3, 4, 4, 5, 5, 6, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 99])
+    op = random.choice([1, 2, 2, 2, 3, 4, 4, 5, 5, 6, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 18, 19, 20, 99])
     args = [word() for _ in range(6)]
     if op == 1: args[0] = 2
     if op == 2: args = [random.choice([0, os.getpid(), -1, 1 << 40]), random.choice([-1, 0, 1, 7, 8]), random.choice([0, random.randrange(60)]), random.randrange(16)]
+    if op == 14: args = [os.getpid(), random.choice([0, 7, 8, word()])]  # a task that is named is watched to its end
     if op == 5: args = [0x2400 + random.randrange(14), random.choice([0, 1, 3, word()])]
+    if op in (16, 18): args = [random.choice([0, os.getpid(), os.getppid(), word()]), word() & 15]
     if op == 6: args = [random.choice([4096, 8192, 9 * 4096, 1 << 20, word()]), random.randrange(2), 0]
     payload = attr() if op == 2 else os.urandom(random.choice([0, 8, 300])) if random.random() < 0.3 else b""
     ran = word() if random.random() < 0.1 else 0
