@@ -68,7 +68,7 @@ print(first, count())
 @test("random requests: answers or a hang-up, and the machine goes on")
 def fuzz(work):
     seed = int(os.environ.get("QUIPU_FUZZ_SEED", "1"))
-    seconds = float(os.environ.get("QUIPU_FUZZ_SECONDS", "5"))
+    seconds = float(os.environ.get("QUIPU_FUZZ_SECONDS", "3"))
     got = inside(work, rf"""
 first = count(); before = descriptors(); random.seed({seed}); end = time.monotonic() + {seconds}; n = 0
 def word(): return random.choice([0, 1, 2, 8, 4096, 8192, (1 << 64) - 1, random.getrandbits(64), random.randrange(64)])
@@ -117,7 +117,7 @@ print(first, count(), n)
 @test("random calls of the system call and its relatives: answers, and the machine goes on")
 def fuzz_calls(work):
     seed = int(os.environ.get("QUIPU_FUZZ_SEED", "1"))
-    seconds = int(os.environ.get("QUIPU_FUZZ_SECONDS", "4"))
+    seconds = int(os.environ.get("QUIPU_FUZZ_SECONDS", "3"))
     got = inside(work, rf"""
 first = count(); before = descriptors()
 done = subprocess.run([FUZZ_CALLS, "{seed}", "{seconds}", GUEST], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
