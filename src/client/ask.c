@@ -88,13 +88,14 @@ static void sync_cpu(struct gate *g, const struct quipu_event *e)
 }
 
 /* Everything that has happened up to the host's time @now is known, as far as it concerns @e (NULL:
- * anything); @look: the clock too. */
-static void catch_up_to(struct gate *g, const struct quipu_event *e, bool look, uint64_t now)
+ * anything); @look: the clock too; thread @told has told its time. */
+static void catch_up_to(struct gate *g, const struct quipu_event *e, bool look, uint64_t now,
+			pid_t told)
 {
 	session_serve(g->session);
 	if (session_guests(g->session))
 		session_refresh(g->session);
-	tasks_run(g);
+	tasks_run_but(g, told);
 	if (look)
 		ask_clock(g, now);
 	else
@@ -105,7 +106,7 @@ static void catch_up_to(struct gate *g, const struct quipu_event *e, bool look, 
 
 static void catch_up(struct gate *g, const struct quipu_event *e, bool look)
 {
-	catch_up_to(g, e, look, gate_host_ns());
+	catch_up_to(g, e, look, gate_host_ns(), 0);
 }
 
 /* ---- who asks ---- */
@@ -428,13 +429,32 @@ static int require(struct gate *g, struct quipu_event *e)
 	return 0;
 }
 
+/* gate_event_name, of which all but the number is known: this is the better part of a short call.
+ */
+static socklen_t name_event(struct gate *g, uint64_t id, struct sockaddr_un *a)
+{
+	char digits[24], name[GATE_NAME_MAX];
+	size_t n = 0;
+
+	if (!g->event_name_len) {
+		gate_event_name(name, g->pid, 0);
+		gate_address(&g->event_name, name);
+		g->event_name_len = offsetof(struct sockaddr_un, sun_path) + strlen(name);
+	}
+	for (; id; id /= 10)
+		digits[n++] = (char)('0' + id % 10);
+	memcpy(a, &g->event_name, g->event_name_len);
+	for (size_t i = 0; i < n; i++)
+		((char *)a)[g->event_name_len + i] = digits[n - 1 - i];
+	return (socklen_t)(g->event_name_len + n);
+}
+
 /* The two ends of its descriptor: the machine's is named, the client's is returned, which is
  * blocking at first as perf_event_open's. */
 static int make_descriptor(struct gate *g, struct gate_event *e)
 {
 	const struct timeval soon = {.tv_usec = 1000};
 	struct sockaddr_un address;
-	char name[GATE_NAME_MAX];
 	socklen_t len;
 	int ends[2], err;
 
@@ -443,8 +463,7 @@ static int make_descriptor(struct gate *g, struct gate_event *e)
 	/* A read that nobody catches (notifier.h) finds no counts, and shall not wait for any. */
 	if (g->config.notifier)
 		setsockopt(ends[1], SOL_SOCKET, SO_RCVTIMEO, &soon, sizeof(soon));
-	gate_event_name(name, g->pid, e->id);
-	len = gate_address(&address, name);
+	len = name_event(g, e->id, &address);
 	if (bind(ends[0], (struct sockaddr *)&address, len))
 		err = -errno;
 	else /* what a client writes into it is not read: only its end counts */
@@ -454,6 +473,15 @@ static int make_descriptor(struct gate *g, struct gate_event *e)
 	close(ends[0]);
 	close(ends[1]);
 	return err;
+}
+
+/* Wherever it runs, and nobody that descends from it. */
+static bool counts_one_thread(const struct gate_event *e)
+{
+	const struct quipu_attr *a = quipu_event_attr(e->event);
+
+	return e->tid && (uint32_t)e->tid < 1u << (32 - BOARD_TASK) && !e->sampling &&
+	       !(a->flags & QUIPU_ATTR_INHERIT) && quipu_event_cpu(e->event) < 0;
 }
 
 static int adopt_event(struct gate *g, struct quipu_event *event, struct gate_event **out)
@@ -485,6 +513,8 @@ static int adopt_event(struct gate *g, struct quipu_event *event, struct gate_ev
 	g->events[e->id % EVENT_BUCKETS] = e;
 	g->nevents++;
 	e->sampling = quipu_event_attr(event)->sample_period;
+	if (counts_one_thread(e))
+		g->board->cells[cell].flags |= (uint32_t)e->tid << BOARD_TASK;
 	g->nsampling += e->sampling;
 	e->followed = e->tid && quipu_event_attr(event)->flags & FOLLOWS;
 	__atomic_store_n(&g->board->followed, g->board->followed + e->followed, __ATOMIC_SEQ_CST);
@@ -638,7 +668,8 @@ static void ask_ioctl(struct gate *g, struct gate_event *e, const struct gate_re
 
 	if (q->op & GATE_POSTED && q->args[2] < now)
 		now = q->args[2];
-	catch_up_to(g, e->event, IOC_NR(cmd) == NR_DISABLE, now);
+	catch_up_to(g, e->event, IOC_NR(cmd) == NR_DISABLE, now,
+		    q->op & GATE_POSTED && q->ran ? (pid_t)q->tid : 0);
 	if (IOC_NR(cmd) == NR_ID)
 		a->reply.values[0] = e->id;
 	else if (IOC_NR(cmd) == NR_SET_OUTPUT)
@@ -847,6 +878,8 @@ void ask_posted(struct gate *g, struct client *c, const struct gate_request *q)
 	struct answer a = {0};
 
 	gate_changed(g);
+	if (q->ran)
+		tasks_claim(g, caller_tid(c, q), q->ran);
 	if (!e || e->closed)
 		a.reply.result = -EBADF;
 	else

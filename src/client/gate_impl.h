@@ -116,6 +116,8 @@ struct gate {
 	struct board *board;
 	struct posts *posts;
 	int board_fd, posts_fd;
+	struct sockaddr_un event_name; /* of an event's descriptor, without the number at its end */
+	size_t event_name_len;
 	unsigned free_cell;   /* where to look for a free one */
 	uint64_t follow_from; /* ns of the host's clock from which an idle machine's time follows it
 			       */
@@ -145,10 +147,10 @@ void gate_changed(struct gate *);
 /* The board tells whether control calls may be posted. */
 void gate_tell_still(struct gate *);
 struct gate_event *gate_find(const struct gate *, uint64_t id);
-uint64_t gate_host_ns(void);
-/* Who asks on this connection is process @pid; not one that the machine is not there for: EPERM. */
 /* Did the machine start @pid? It is the subreaper of its own: they have it as an ancestor. */
 bool gate_descends(const struct gate *, pid_t pid);
+uint64_t gate_host_ns(void);
+/* Who asks on this connection is process @pid; not one that the machine is not there for: EPERM. */
 int gate_speaks_for(struct gate *, struct client *, pid_t pid, uid_t uid);
 
 /* The process is gone: its events hang up. Not earlier: perf ends a program whose events have hung
@@ -202,6 +204,8 @@ void tasks_release(struct gate *, pid_t tid);
 void tasks_forget(struct gate *);
 void tasks_hold(struct gate *, pid_t tid);
 void tasks_run(struct gate *);
+/* All but @tid, which has told its time. */
+void tasks_run_but(struct gate *, pid_t tid);
 /* What thread @tid says that it has run: /proc lags behind for one that runs. */
 void tasks_claim(struct gate *, pid_t tid, uint64_t ran);
 void tasks_scan(struct gate *);
@@ -209,6 +213,8 @@ void tasks_scan(struct gate *);
  * anybody's? */
 bool tasks_counted(const struct gate *, pid_t tid, unsigned *cpu, uint64_t *ran);
 bool tasks_any(const struct gate *);
+/* tasks_all_tell - do those whose time counts tell it themselves, and nobody samples them? */
+bool tasks_all_tell(const struct gate *);
 /* How many have their time counted on @cpu; more than one take turns. */
 unsigned tasks_on(const struct gate *, int cpu);
 /* Lets go of the host's descriptors of a task. */

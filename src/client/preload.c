@@ -194,24 +194,41 @@ static ssize_t read_attr(const void *attr, uint8_t copy[GATE_ATTR])
 	return n < 8 ? 8 : n < size ? n : size;
 }
 
+/*
+ * Most attrs are all there and no larger than ours: the kernel reads them as it sends. What of
+ * another can be read is looked for.
+ */
+static bool ask_open(struct exchange *x, const void *attr, uint8_t copy[GATE_ATTR])
+{
+	x->payload = attr;
+	x->length = sizeof(struct perf_event_attr);
+	if (preload_exchange(x)) {
+		if (x->reply.result != -EFAULT)
+			return true;
+	} else if (!x->fault) {
+		return false;
+	}
+	x->payload = copy;
+	x->length = (size_t)read_attr(attr, copy);
+	return preload_exchange(x);
+}
+
 static long open_event(void *attr, pid_t pid, int cpu, int group, unsigned long flags)
 {
 	uint8_t copy[GATE_ATTR];
 	struct exchange x = {
 		.request = {.op = GATE_OPEN,
 			    .args = {(uint64_t)(int64_t)pid, (uint64_t)(int64_t)cpu, 0, flags}},
-		.payload = copy,
 		.cloexec = flags & PERF_FLAG_FD_CLOEXEC,
 	};
 	struct known *k;
 	uint64_t leader;
 
-	x.length = (size_t)read_attr(attr, copy);
 	if (group != -1) {
 		leader = preload_event(group, NULL);
 		x.request.args[2] = leader ? leader : GATE_FOREIGN;
 	}
-	if (!preload_exchange(&x))
+	if (!ask_open(&x, attr, copy))
 		return -1;
 	if (x.reply.result == -E2BIG)
 		preload_poke((uint8_t *)attr + 4, &x.reply.size_back, 4);
@@ -232,9 +249,12 @@ static long open_event(void *attr, pid_t pid, int cpu, int group, unsigned long 
 /* With --host-events: tracepoints, breakpoints, and what the host's kernel has numbered. */
 static bool is_the_hosts(const void *attr)
 {
+	static int served = -1;
 	uint32_t type;
 
-	if (!getenv(GATE_HOST) || preload_peek(attr, &type, sizeof(type)) != sizeof(type))
+	if (served < 0)
+		served = getenv(GATE_HOST) != NULL;
+	if (!served || preload_peek(attr, &type, sizeof(type)) != sizeof(type))
 		return false;
 	return type == PERF_TYPE_TRACEPOINT || type == PERF_TYPE_BREAKPOINT ||
 	       (type > PERF_TYPE_BREAKPOINT && type < GATE_TYPES);
@@ -429,10 +449,19 @@ EXPORT ssize_t readv(int fd, const struct iovec *v, int n)
 
 /* ---- ioctl ---- */
 
-static bool is_still(void)
+static enum board_still stillness(void)
 {
-	return preload_board && preload_posts &&
-	       __atomic_load_n(&preload_board->still, __ATOMIC_ACQUIRE);
+	return preload_board && preload_posts
+		       ? __atomic_load_n(&preload_board->still, __ATOMIC_ACQUIRE)
+		       : BOARD_MOVES;
+}
+
+/* It counts the calling thread, and nobody else. */
+static bool is_own(uint64_t id, unsigned cell)
+{
+	const struct board_cell *c = preload_cell(id, cell);
+
+	return c && __atomic_load_n(&c->flags, __ATOMIC_ACQUIRE) >> BOARD_TASK == preload_tid();
 }
 
 /* Its PMU is, and the machine's answer is an error. */
@@ -460,12 +489,17 @@ static bool post_ioctl(uint64_t id, unsigned cell, unsigned long cmd, unsigned l
 	struct exchange x = {.request = {.op = GATE_IOCTL | GATE_POSTED,
 					 .event = id,
 					 .args = {cmd, arg, preload_host_ns(CLOCK_MONOTONIC)}}};
+	enum board_still still = stillness();
 	bool ok;
 
-	if (!is_still() || is_gone(id, cell))
+	if (still == BOARD_MOVES || (still == BOARD_THREADS_MOVE && !is_own(id, cell)) ||
+	    is_gone(id, cell))
 		return false;
+	x.request.tid = preload_tid();
+	if (still == BOARD_THREADS_MOVE)
+		x.request.ran = preload_thread_ns(x.request.tid);
 	ok = preload_post(&x);
-	if (ok && !is_still()) /* something has begun to move meanwhile */
+	if (ok && stillness() != still) /* something has begun to move meanwhile */
 		fence(id);
 	return ok;
 }

@@ -57,6 +57,7 @@ struct exchange {
 	int fd;	      /* passed with the reply, -1 */
 	int fd2;      /* the posts page behind the board */
 	bool cloexec; /* of those descriptors */
+	bool fault;   /* the payload could not be read: nothing was sent */
 };
 
 extern const struct board *preload_board;
@@ -83,6 +84,8 @@ bool preload_followed(void);
 void preload_born(pid_t parent);
 /* The machine learns what the host has told us by now; nothing for who never asked it anything. */
 void preload_sync(void);
+/* Of the calling thread. */
+uint32_t preload_tid(void);
 /* What libc would return for the reply: the result, or -1 with errno. */
 long preload_result(const struct exchange *);
 uint64_t preload_host_ns(clockid_t clock);

@@ -47,6 +47,13 @@ uint64_t preload_thread_ns(uint32_t tid)
 	return preload_host_ns(tid == my_tid ? CLOCK_THREAD_CPUTIME_ID : BOARD_THREAD_CLOCK(tid));
 }
 
+uint32_t preload_tid(void)
+{
+	if (!my_tid)
+		my_tid = (uint32_t)syscall(SYS_gettid);
+	return my_tid;
+}
+
 int preload_dial(void)
 {
 	struct sockaddr_un a;
@@ -106,8 +113,11 @@ bool preload_exchange_on(int fd, struct exchange *x)
 	ssize_t n;
 
 	x->fd = x->fd2 = -1;
-	if (!send_on(fd, x))
+	x->fault = false;
+	if (!send_on(fd, x)) {
+		x->fault = errno == EFAULT;
 		return false;
+	}
 	do
 		n = real_recvmsg(fd, &recv, x->cloexec ? MSG_CMSG_CLOEXEC : 0);
 	while (n < 0 && errno == EINTR);
@@ -185,9 +195,7 @@ bool preload_exchange(struct exchange *x)
 	int err = errno;
 	bool ok;
 
-	if (!my_tid)
-		my_tid = (uint32_t)syscall(SYS_gettid);
-	x->request.tid = my_tid;
+	x->request.tid = preload_tid();
 	if (preload_counted)
 		x->request.ran = preload_thread_ns(my_tid);
 	sigfillset(&all);
@@ -195,11 +203,11 @@ bool preload_exchange(struct exchange *x)
 	pthread_mutex_lock(&lock);
 	ok = !preload_refused && (preload_connection >= 0 || greet()) &&
 	     preload_exchange_on(preload_connection, x);
-	if (!ok)
+	if (!ok && !x->fault)
 		leave();
 	pthread_mutex_unlock(&lock);
 	pthread_sigmask(SIG_SETMASK, &old, NULL);
-	errno = ok ? err : ENOSYS;
+	errno = ok ? err : x->fault ? EFAULT : ENOSYS;
 	return ok;
 }
 

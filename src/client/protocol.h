@@ -18,7 +18,8 @@
  *
  * Posted requests have no reply: the client goes on, the machine acts when it comes to it. Only
  * GATE_IOCTL may be posted, only what cannot fail, and only while the board says that nothing
- * moves but the clock (struct board, still); the request tells the time at which it was made. The
+ * moves but the clock, or threads that tell their time, of whom each may post for itself (enum
+ * board_still). The request tells the time at which it was made, the host's and the thread's. The
  * posts page, which every client maps for writing, counts them, so that nobody reads a board that
  * does not know of them yet. Whoever scribbles over that page makes reads slow, no more.
  */
@@ -101,6 +102,14 @@ enum board_flag {
 	BOARD_HUP = 1u << 1,  /* its task is gone: POLLHUP */
 	BOARD_ERR = 1u << 2,  /* its PMU is gone: POLLERR */
 };
+#define BOARD_TASK 8 /* above: the thread that it counts, if it only counts that one, else 0 */
+
+/* What moves while nothing is asked: so much may be posted. */
+enum board_still {
+	BOARD_MOVES = 0,
+	BOARD_IS_STILL,	   /* nothing but the clock */
+	BOARD_THREADS_MOVE /* threads that run natively: one may post of its own, with its time */
+};
 
 /* What moves the words of a cell while nothing else happens. */
 enum board_clock {
@@ -133,7 +142,7 @@ _Static_assert(sizeof(struct board_cell) == 128, "cell stride");
 struct board {
 	uint64_t epoch;	   /* grows when anything happens in the machine */
 	uint64_t handled;  /* posted requests that the machine has seen */
-	uint32_t still;	   /* no program runs, no task is counted: control calls may be posted */
+	uint32_t still;	   /* enum board_still: which control calls may be posted */
 	uint32_t followed; /* events that forks, threads or names of their task concern */
 	uint8_t pad[BOARD_HEADER - 24];
 	struct board_cell cells[BOARD_CELLS];

@@ -84,7 +84,10 @@ void gate_changed(struct gate *g)
 
 void gate_tell_still(struct gate *g)
 {
-	uint32_t still = !session_guests(g->session) && !tasks_any(g);
+	uint32_t still = session_guests(g->session) ? BOARD_MOVES
+			 : !tasks_any(g)	    ? BOARD_IS_STILL
+			 : tasks_all_tell(g)	    ? BOARD_THREADS_MOVE
+						    : BOARD_MOVES;
 
 	__atomic_store_n(&g->board->still, still, __ATOMIC_RELEASE);
 }

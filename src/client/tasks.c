@@ -188,10 +188,16 @@ static void run_task(struct gate *g, struct host_task *t)
 	run_up_to(g, t, now, t->ip);
 }
 
-void tasks_run(struct gate *g)
+void tasks_run_but(struct gate *g, pid_t tid)
 {
 	for (struct host_task *t = g->tasks; t; t = t->next)
-		run_task(g, t);
+		if (t->tid != tid)
+			run_task(g, t);
+}
+
+void tasks_run(struct gate *g)
+{
+	tasks_run_but(g, 0);
 }
 
 /* Most that /proc may lag behind: ticks of the host. Who claims more is not believed. */
@@ -237,18 +243,26 @@ bool tasks_any(const struct gate *g)
 	return false;
 }
 
-bool tasks_waited_for(const struct gate *g)
-{
-	for (const struct host_task *t = g->tasks; t; t = t->next)
-		if (t->scans || (t->cpu >= 0 && session_host_armed(g->session, (unsigned)t->cpu)))
-			return true;
-	return false;
-}
-
 static bool is_client(const struct gate *g, pid_t pid)
 {
 	for (const struct client *c = g->clients; c; c = c->next)
 		if (c->hello && c->who.pid == pid)
+			return true;
+	return false;
+}
+
+bool tasks_all_tell(const struct gate *g)
+{
+	for (const struct host_task *t = g->tasks; t; t = t->next)
+		if (t->cpu >= 0 && (t->clock || !is_client(g, t->tgid)))
+			return false;
+	return true;
+}
+
+bool tasks_waited_for(const struct gate *g)
+{
+	for (const struct host_task *t = g->tasks; t; t = t->next)
+		if (t->scans || (t->cpu >= 0 && session_host_armed(g->session, (unsigned)t->cpu)))
 			return true;
 	return false;
 }
@@ -630,6 +644,8 @@ void tasks_place(struct gate *g, pid_t tid, uint64_t cpu)
 	bool one = cpu < g->ncpus;
 	struct host_task *t;
 
+	if (tid == g->pid || !gate_descends(g, tid)) /* another's */
+		return;
 	/* Its ancestors' events first: a task that is only known inherits nothing any more. */
 	if (one && !inherit_down(g, tid, GENERATIONS) && !tasks_find(g, tid))
 		return;
@@ -644,8 +660,6 @@ void tasks_place(struct gate *g, pid_t tid, uint64_t cpu)
  * events on has nothing to count.
  */
 void tasks_visit(struct gate *g, pid_t tid)
-	if (tid == g->pid || !gate_descends(g, tid)) /* another's */
-		return;
 {
 	struct host_task *t = g->config.host_events && g->nevents ? host_task(g, tid) : NULL;
 

@@ -717,6 +717,41 @@ static bool switched_for_all(void)
 	return ok;
 }
 
+static uint64_t cpu_ns(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
+/* CPU time, so that it does not matter what else the host does. */
+static bool switched_by_itself(void)
+{
+	struct perf_event_attr a = clock_attr();
+	uint64_t from, on = 0, off, v = 0;
+	bool ok = true;
+	int fd;
+
+	a.disabled = 1;
+	fd = sys_open(&a, 0, -1, -1, 0);
+	off = cpu_ns();
+	for (int i = 0; i < 20 && ok; i++) {
+		from = cpu_ns();
+		ok = !ioctl(fd, PERF_EVENT_IOC_ENABLE, 0);
+		burn(2);
+		ok = ok && !ioctl(fd, PERF_EVENT_IOC_DISABLE, 0);
+		on += cpu_ns() - from;
+		burn(2);
+	}
+	off = cpu_ns() - off - on;
+	ok = ok && read(fd, &v, sizeof(v)) == sizeof(v);
+	close(fd);
+	return (ok && v <= on && v > on - on / 4) ||
+	       wrong("%llu ns counted, %llu on, %llu off", (unsigned long long)v,
+		     (unsigned long long)on, (unsigned long long)off);
+}
+
 static const struct {
 	const char *name;
 	bool (*fn)(void);
@@ -750,6 +785,7 @@ static const struct {
 	{"epoll sees what poll does", epoll_sees},
 	{"reads grow while it is enabled, and stand when it is not", grows_between_others},
 	{"an event of a CPU is off or on for all who look", switched_for_all},
+	{"a thread's own switches count what it runs between them", switched_by_itself},
 };
 
 /* What differs below `quipu exec --seccomp`, as src/client/README.md has it. */

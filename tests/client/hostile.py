@@ -86,7 +86,6 @@ while time.monotonic() < end:
     args = [word() for _ in range(6)]
     if op == 1: args[0] = 2
     if op == 2: args = [random.choice([0, os.getpid(), -1, 1 << 40]), random.choice([-1, 0, 1, 7, 8]), random.choice([0, random.randrange(60)]), random.randrange(16)]
-    if op == 14: args = [os.getpid(), random.choice([0, 7, 8, word()])]  # a task that is named is watched to its end
     if op == 5: args = [0x2400 + random.randrange(14), random.choice([0, 1, 3, word()])]
     if op in (16, 18): args = [random.choice([0, os.getpid(), os.getppid(), word()]), word() & 15]
     if op == 6: args = [random.choice([4096, 8192, 9 * 4096, 1 << 20, word()]), random.randrange(2), 0]
