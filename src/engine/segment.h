@@ -249,6 +249,7 @@ struct seg_proc {
 	uint32_t parent_pid; /* P: of a forked process; its parent_slot may have another owner by
 				now */
 	uint32_t faults;     /* V: signals that came to a handler of faults */
+	char comm[16]; /* P: the program's name as it was asked for, before links are followed */
 };
 
 /* Calls whose results differ from run to run; told with -v. */

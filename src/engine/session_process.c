@@ -162,7 +162,10 @@ void session_serve_start(struct session *s, struct proc *p, unsigned v)
 
 	memcpy(path, p->seg->path, sizeof(path));
 	path[SEG_PATH - 1] = 0;
-	copy_comm(comm, path);
+	memcpy(comm, p->seg->comm, sizeof(comm));
+	comm[sizeof(comm) - 1] = 0;
+	if (!comm[0])
+		copy_comm(comm, path);
 	s->facts.isas |= isa_bit(p->seg);
 	if (serve_exec(s, p, v, comm)) {
 		session_drain(s, p, v);

@@ -9,6 +9,7 @@
  *	-l SIGNAL  next lane from 2 on (repeat)	-m lru|full    models: true LRU; timing full
  *	-s SIGNAL  next scalar (repeat)		-p INDEX:PERIOD[:bell]  a deadline (repeat), 0..7
  *lanes, 8.. scalars -q N       quantum			-r             print records -b print bells
+ *-t N           as -R, and the first deadline goes off and on again each time
  *-w             drop records when a ring is full, and read none before the end -R N       ask for a
  *bell (request) N times	-k            never answer (the machine is stuck) -o FILE    print
  *there; the guest keeps standard output
@@ -45,6 +46,8 @@ static struct {
 	int fd;
 	struct wanted wanted[MOST_DEADLINES];
 	unsigned nwanted, nlanes, nscalars, requests;
+	unsigned toggles, toggled, wrong;
+	uint64_t expected; /* of deadline 0, which is toggled */
 	uint64_t interrupts;
 	bool print_records, print_bells, lazy, stuck;
 	const char *output;
@@ -222,7 +225,7 @@ static char **parse(int argc, char **argv)
 {
 	int c;
 
-	while ((c = getopt(argc, argv, "+f:m:l:s:p:q:R:o:rbwk")) != -1) {
+	while ((c = getopt(argc, argv, "+f:m:l:s:p:q:R:t:o:rbwk")) != -1) {
 		switch (c) {
 		case 'f': run.head->features |= features_by_name(optarg); break;
 		case 'm':
@@ -239,6 +242,7 @@ static char **parse(int argc, char **argv)
 		case 'p': parse_deadline(optarg); break;
 		case 'q': run.head->quantum = (uint32_t)atoi(optarg); break;
 		case 'R': run.requests = (unsigned)atoi(optarg); break;
+		case 't': run.toggles = run.requests = (unsigned)atoi(optarg); break;
 		case 'o': run.output = optarg; break;
 		case 'r': run.print_records = true; break;
 		case 'b': run.print_bells = true; break;
@@ -298,6 +302,14 @@ static void print_record(unsigned slot, unsigned v, const struct seg_record *r)
 	}
 }
 
+/* The first deadline is on, and was reached where it should be. */
+static void check_reached(const struct seg_interrupt *r)
+{
+	if (!(r->slots & 1) || r->head.lane[run.wanted[0].index] != run.expected)
+		run.wrong++;
+	run.expected += run.wanted[0].period;
+}
+
 static void drain(unsigned slot, unsigned v)
 {
 	struct seg_ring *ring = (struct seg_ring *)slot_at(slot, SEG_OFF_RINGS) + v;
@@ -311,6 +323,8 @@ static void drain(unsigned slot, unsigned v)
 			exit(124);
 		}
 		run.interrupts += r->type == SEG_REC_INTERRUPT;
+		if (run.toggles && r->type == SEG_REC_INTERRUPT)
+			check_reached((const struct seg_interrupt *)r);
 		if (run.print_records)
 			print_record(slot, v, r);
 		tail += r->size;
@@ -372,6 +386,27 @@ static void serve_deadlines(unsigned slot, unsigned v)
 	vcpu_at(slot, v)->deadlines_changed = 1;
 }
 
+/* Off: it must not have been passed by without a word. On: a period from here, and not the same
+ * every time. */
+static void toggle(unsigned slot, unsigned v)
+{
+	const struct seg_vcpu *c = vcpu_at(slot, v);
+	struct seg_deadline *d = deadline_at(slot, v, 0);
+	unsigned k = run.wanted[0].index;
+	uint64_t now = (uint64_t)c->base[k] + (uint16_t)(c->acc[k] - c->pre[k]);
+
+	run.toggled++;
+	if (d->armed) {
+		run.wrong += now >= run.expected;
+		d->armed = 0;
+	} else {
+		run.wanted[0].period += 2;
+		arm(slot, v);
+		d->at = run.expected = now + run.wanted[0].period;
+	}
+	vcpu_at(slot, v)->deadlines_changed = 1;
+}
+
 static void serve(unsigned slot, unsigned v)
 {
 	struct seg_vcpu *c = vcpu_at(slot, v);
@@ -385,8 +420,12 @@ static void serve(unsigned slot, unsigned v)
 		printf("bell %u.%u %s %" PRIu64 "\n", slot, v, reason_name(c->reason), c->arg);
 	if (c->reason & (SEG_BELL_START | SEG_BELL_THREAD | SEG_BELL_FORK))
 		arm(slot, v);
+	if ((c->reason & SEG_BELL_START) && run.toggles)
+		run.expected = run.wanted[0].period;
 	if (c->reason & SEG_BELL_DEADLINE)
 		serve_deadlines(slot, v);
+	if ((c->reason & SEG_BELL_REQUEST) && run.toggles)
+		toggle(slot, v);
 	if (c->reason & SEG_BELL_EXIT)
 		print_totals("gone", slot, v);
 	if ((c->reason & (SEG_BELL_REQUEST | SEG_BELL_START)) && run.requests) {
@@ -485,6 +524,8 @@ int main(int argc, char **argv)
 	run.lazy = run.stuck = false;
 	serve_all();
 	print_all();
+	if (run.toggles)
+		printf("toggled %u wrong %u\n", run.toggled, run.wrong);
 	printf("interrupts %" PRIu64 "\nstatus %d\n", run.interrupts, code);
 	return 0;
 }

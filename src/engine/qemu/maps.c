@@ -376,6 +376,8 @@ void maps_program(struct seg_vcpu *v)
 	put_image(v, &im, qemu_plugin_start_code() - lowest_vaddr(&im, PF_X));
 	put_interpreter(v, &im);
 	close(im.fd);
-	slash = strrchr(engine.program, '/');
-	put_comm(v, slash ? slash + 1 : engine.program);
+	slash = strrchr(path, '/');
+	if (engine.proc)
+		strncpy(engine.proc->comm, slash ? slash + 1 : path, sizeof(engine.proc->comm) - 1);
+	put_comm(v, slash ? slash + 1 : path);
 }
