@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
-"""quipu record -b on riscv64: every pair of a branch stack is an edge of the disassembly, pairs follow each other along
-the program, and the stock perf reads them. TAP on standard output. (x86-64: tests/cli/x86.py.)"""
+"""quipu record -b on riscv64 and x86-64: every pair of a branch stack is an edge of the disassembly, pairs follow each other
+along the program, and the stock perf reads them. TAP on standard output."""
 import os
 import re
 import subprocess
@@ -12,10 +12,16 @@ QUIPU, GUESTS = os.environ["QUIPU"], os.environ["QUIPU_GUEST_DIR"]
 ENV = {"PATH": "/usr/bin:/bin", "QUIPU_PLUGIN": os.environ["PLUGIN"], "HOME": "/nonexistent"}
 TMP = tempfile.mkdtemp()
 DATA = f"{TMP}/perf.data"
-PROGRAM = f"{GUESTS}/recurse.riscv64"
-INDIRECT = re.compile(r"^(ret|jr|jalr|c\.jr|c\.jalr|uret|ecall)\b")
-DIRECT = re.compile(r"^(?:b\w+|j|jal|c\.b\w+|c\.j)\s+(?:\w+,)*(?:0x)?([0-9a-f]+)\b")
-MOVES = re.compile(r"^(b\w+|j|jal|jr|jalr|ret|ecall|c\.\w+)\b")
+SETS = {
+    # machine, program, disassembler; transfers that say where to, those that do not, those that never fall through
+    "riscv64": ("riscv", f"{GUESTS}/recurse.riscv64", "riscv64-linux-gnu-objdump",
+                re.compile(r"^(?:b\w+|j|jal|c\.b\w+|c\.j)\s+(?:\w+,)*(?:0x)?([0-9a-f]+)\b"),
+                re.compile(r"^(ret|jr|jalr|c\.jr|c\.jalr|uret|ecall)\b"), re.compile(r"^(j|jal|jr|jalr|ret)\b")),
+    "x86-64": ("x86", f"{os.environ['ENGINE_GUESTS']}/recurse.x86_64", "objdump",
+               re.compile(r"^(?:(?:bnd|notrack|addr32|data16) )*(?:j\w+|call|loop\w*|xbegin)\s+(?:0x)?([0-9a-f]+)\b"),
+               re.compile(r"^(?:(?:bnd|notrack|repz|data16|rex\.W) )*(?:jmp|call|ret)\b"),
+               re.compile(r"^(?:(?:bnd|notrack|repz|addr32|data16|rex\.W) )*(?:jmp|call|ret|hlt|ud2)\b")),
+}
 
 number = failed = 0
 
@@ -35,8 +41,8 @@ def run(*command):
                           stderr=subprocess.PIPE, text=True, timeout=200)
 
 
-def disassembly():
-    text = run("riscv64-linux-gnu-objdump", "-d", "--no-show-raw-insn", PROGRAM).stdout
+def disassembly(objdump, program):
+    text = run(objdump, "-d", "--no-show-raw-insn", program).stdout
     return {int(m[1], 16): m[2].strip() for m in re.finditer(r"^\s*([0-9a-f]+):\t(.*)$", text, re.MULTILINE)}
 
 
@@ -47,49 +53,55 @@ def stacks():
             for line in text.splitlines() if "/0x" in line]
 
 
-def edge(insns, pair):
+def edge(insns, pair, to, anywhere):
     source, target = pair
     insn = insns.get(source, "")
-    direct = DIRECT.match(insn)
+    direct = to.match(insn)
     if direct:
         return int(direct[1], 16) == target
-    return bool(INDIRECT.match(insn)) and target in insns
+    return bool(anywhere.match(insn)) and target in insns
 
 
-def straight(insns, order, begin, end):
+def straight(insns, order, begin, end, leaves):
     """Nothing between two records leaves the line: from where one went to where the next one left."""
     i = order.get(begin)
     while i is not None and i < len(insns):
         pc, insn = insns[i]
         if pc == end:
             return True
-        if re.match(r"^(j|jal|jr|jalr|ret)\b", insn):
+        if leaves.match(insn):
             return False
         i += 1
     return False
 
 
-def main():
-    out = run(QUIPU, "record", "-b", "-m", "riscv", "-e", "instructions:u", "-c", "1009", "-o", DATA, "--", PROGRAM, "16", "20")
-    check("record -b works on riscv64", out.returncode == 0, out.stderr)
-    insns, samples = disassembly(), stacks()
+def stack_of_branches(isa, machine, program, objdump, to, anywhere, leaves):
+    out = run(QUIPU, "record", "-b", "-m", machine, "-e", "instructions:u", "-c", "1009", "-o", DATA, "--", program, "16", "20")
+    check(f"{isa}: record -b works", out.returncode == 0, out.stderr)
+    insns, samples = disassembly(objdump, program), stacks()
     pairs = {pair for stack in samples for pair in stack}
-    check("there are branch stacks of 32 transfers", len(samples) > 20 and max(map(len, samples)) == 32,
+    check(f"{isa}: there are branch stacks of 32 transfers", len(samples) > 20 and max(map(len, samples)) == 32,
           f"{len(samples)} samples")
-    bad = [f"{s:#x} {insns.get(s)} -> {t:#x}" for s, t in pairs if not edge(insns, (s, t))]
-    check("every pair is an edge of the disassembly", len(pairs) > 20 and not bad, "\n".join(bad) or len(pairs))
+    bad = [f"{s:#x} {insns.get(s)} -> {t:#x}" for s, t in pairs if not edge(insns, (s, t), to, anywhere)]
+    check(f"{isa}: every pair is an edge of the disassembly", len(pairs) > 20 and not bad, "\n".join(bad) or len(pairs))
     listing = sorted(insns.items())
     order = {pc: i for i, (pc, _) in enumerate(listing)}
     gaps = [f"{newer[0]:#x} does not follow {older[1]:#x}" for stack in samples for newer, older in zip(stack, stack[1:])
-            if not straight(listing, order, older[1], newer[0])]
-    check("each transfer follows the one before on a straight line", not gaps, "\n".join(gaps))
+            if not straight(listing, order, older[1], newer[0], leaves)]
+    check(f"{isa}: each transfer follows the one before on a straight line", not gaps, "\n".join(gaps))
     report = run("perf", "report", "-i", DATA, "--stdio", "--branch-history")
-    check("the stock perf shows the branch history of our file",
+    check(f"{isa}: the stock perf shows the branch history of our file",
           report.returncode == 0 and re.search(r"fib|ackermann", report.stdout), report.stderr + report.stdout)
     plain = run("perf", "report", "-i", DATA, "--stdio", "--sort", "symbol_from,symbol_to")
-    check("and its edges by symbol", re.search(r"\] (fib|ackermann)\b.*\] (fib|ackermann)\b", plain.stdout),
+    check(f"{isa}: and its edges by symbol", re.search(r"\] (fib|ackermann)\b.*\] (fib|ackermann)\b", plain.stdout),
           plain.stderr + plain.stdout)
-    other = run(QUIPU, "record", "-b", "-m", "riscv-u74", "-e", "instructions:u", "-o", DATA, "--", PROGRAM, "5", "5")
+
+
+def main():
+    for isa, row in SETS.items():
+        if os.path.exists(row[1]):
+            stack_of_branches(isa, *row)
+    other = run(QUIPU, "record", "-b", "-m", "riscv-u74", "-e", "instructions:u", "-o", DATA, "--", SETS["riscv64"][1], "5", "5")
     check("a machine without the records refuses, and says which has them",
           other.returncode and "quipu,branch-records" in other.stderr, other.stderr)
     print(f"1..{number}")
