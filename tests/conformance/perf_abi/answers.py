@@ -88,6 +88,19 @@ def indexed(cases, source):
     return problems + ([f"no row for {missing}"] if missing else [])
 
 
+def permissions(quipu, program):
+    """What is wrong at any level of the machine's own, and why it was not looked at."""
+    if os.geteuid():
+        return [], "only root can become another"
+    problems = []
+    for level in ("-1", "0", "1", "2", "3"):
+        steps, wrong = answers([quipu, "exec", "-m", "riscv", "--paranoid", level, "--", program, "permissions"])
+        problems += wrong + [f"level {level}, {step}: {got}, want {want}" for step, (got, want) in steps.items() if got != want]
+        if len(steps) != 6 and not wrong:
+            problems.append(f"level {level}: {len(steps)} steps")
+    return problems, None
+
+
 def report(number, name, problems, skip=None):
     print(f"{'not ok' if problems else 'ok'} {number} - {name}" + (f" # SKIP {skip}" if skip else ""), flush=True)
     for line in problems:
@@ -96,7 +109,7 @@ def report(number, name, problems, skip=None):
 
 
 def main(quipu, program, readme, cases, source):
-    print("1..4", flush=True)
+    print("1..5", flush=True)
     quipu, program = os.path.abspath(quipu), os.path.abspath(program)
     rows, level = table(readme), "2"
     good = report(1, "every case of the sheet has a test", indexed(cases, source))
@@ -111,16 +124,17 @@ def main(quipu, program, readme, cases, source):
     if len(machine) < 180:
         problems.append(f"{len(machine)} steps")
     good = report(2, "a machine answers what the sheet wants, or what the README says", problems + judge_machine(machine, rows)) and good
+    good = report(3, "every cell of the permission table, for an ordinary user, at each level", *permissions(quipu, program)) and good
     host, problems = answers([program])
     if not host:
-        report(3, "this host's kernel answers, too", [], "it gives no software events: " + " ".join(problems))
-        report(4, "the two answer alike but where the README says otherwise", [], "there is nothing to compare with")
+        report(4, "this host's kernel answers, too", [], "it gives no software events: " + " ".join(problems))
+        report(5, "the two answer alike but where the README says otherwise", [], "there is nothing to compare with")
         return 0 if good else 1
-    good = report(3, "this host's kernel answers, too", problems) and good
+    good = report(4, "this host's kernel answers, too", problems) and good
     if os.uname().release.startswith(KERNEL):
-        good = report(4, "the two answer alike but where the README says otherwise", compare(host, machine, rows)) and good
+        good = report(5, "the two answer alike but where the README says otherwise", compare(host, machine, rows)) and good
     else:
-        report(4, "the two answer alike but where the README says otherwise", [],
+        report(5, "the two answer alike but where the README says otherwise", [],
                f"the table is that of Linux {KERNEL[:-1]}, and this is {os.uname().release}")
     return 0 if good else 1
 
