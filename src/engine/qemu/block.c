@@ -364,6 +364,13 @@ void step_sum(const struct rates *r, const struct step *s, int64_t sum[INDEXES])
 		add_again(r, s->block->again, sum);
 		return;
 	}
+	if (!s->skip && s->block->n) { /* as it was summed when it was translated */
+		for (unsigned k = 0; k < SEG_LANES; k++)
+			sum[k] += s->block->lanes[k];
+		for (unsigned k = 0; k < r->nscalars; k++)
+			sum[SEG_LANES + k] += s->block->scalar[k];
+		return;
+	}
 	for (unsigned i = s->skip; i < s->block->n; i++)
 		add_class(r, block_classes(s->block)[i], sum);
 }

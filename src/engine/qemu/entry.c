@@ -24,7 +24,7 @@ enum set {
 	TRACK = 8,
 	PREDICT = 16,
 	FETCH = 32,
-	WORDS = 64, /* no vector instructions */
+	VEX = 64, /* the newer encoding of vector instructions */
 	LONE = 128,
 	SETS = 256
 };
@@ -45,7 +45,9 @@ static inline bool any_top_bit(lanes_t a)
 #endif
 }
 
-static inline bool add_vectors(struct seg_vcpu *v, const lanes_t *lanes, const lanes_t *more)
+/* Adds @lanes and @more to the vCPU's; true when a top bit is set: a lane is full. */
+static inline __attribute__((always_inline)) bool
+add_lanes(struct seg_vcpu *v, const lanes_t *lanes, const lanes_t *more)
 {
 	lanes_t sum = *(const lanes_t *)v->acc + *lanes;
 
@@ -55,37 +57,18 @@ static inline bool add_vectors(struct seg_vcpu *v, const lanes_t *lanes, const l
 	return any_top_bit(sum);
 }
 
-/* A lane is below 32768 and grows by less than 32768: no sum carries into the next one. */
-static inline bool add_words(struct seg_vcpu *v, const lanes_t *lanes, const lanes_t *more)
-{
-	uint64_t *acc = (uint64_t *)v->acc;
-	const uint64_t *a = (const uint64_t *)lanes, *b = (const uint64_t *)more;
-	uint64_t low = acc[0] + a[0], high = acc[1] + a[1];
-
-	if (more) {
-		low += b[0];
-		high += b[1];
-	}
-	acc[0] = low;
-	acc[1] = high;
-	return ((low | high) & TOP_BITS) != 0;
-}
-
 /*
- * Adds @lanes and @more to the vCPU's; true when a top bit is set: a lane is full. By words for a
- * guest with registers of more than 16 bytes: QEMU's code for it leaves the upper halves of the
- * host's in use, and then each vector instruction of the old encoding waits for them (measured: 5
- * ns for each block).
+ * By words, which wait for no vector register (NEWER below). A lane is below 32768 and grows by
+ * less than 32768: no sum carries into the next one.
  */
-static inline __attribute__((always_inline)) bool
-add_lanes(struct seg_vcpu *v, const lanes_t *lanes, const lanes_t *more, unsigned set)
-{
-	return set & WORDS ? add_words(v, lanes, more) : add_vectors(v, lanes, more);
-}
-
 bool entry_add_lanes(struct seg_vcpu *v, const lanes_t *lanes)
 {
-	return engine.words ? add_words(v, lanes, NULL) : add_vectors(v, lanes, NULL);
+	uint64_t *acc = (uint64_t *)v->acc;
+	const uint64_t *a = (const uint64_t *)lanes;
+
+	acc[0] += a[0];
+	acc[1] += a[1];
+	return ((acc[0] | acc[1]) & TOP_BITS) != 0;
 }
 
 /* ---- what is rare ---- */
@@ -148,7 +131,7 @@ INLINE void finish(struct seg_vcpu *v, const struct block *t, const struct block
 		   unsigned set)
 {
 	const lanes_t *more = set & (BRANCH | STACK) ? &vcpu_models(v)->outcome[row] : NULL;
-	bool full = add_lanes(v, &t->lanes, more, set);
+	bool full = add_lanes(v, &t->lanes, more);
 
 	if (set & SCALARS) {
 		if (set & (BRANCH | STACK))
@@ -315,17 +298,29 @@ INLINE void enter(struct seg_vcpu *v, const struct block *t, unsigned set, other
 }
 
 /*
+ * A guest with registers of more than 16 bytes leaves the upper halves of the host's in use, and
+ * then each vector instruction of the old encoding waits for them (measured: 5 ns for each block);
+ * those of the newer one do not.
+ */
+#if defined(__x86_64__)
+#define NEWER __attribute__((target("avx")))
+#else
+#define NEWER
+#endif
+#define OLDER
+
+/*
  * Functions of their own where the fast path would otherwise save the registers that they need:
  * _far, _slow; reached by tail calls.
  */
-#define LONE_AS(name, set)                                                                         \
-	static __attribute__((noinline)) void name##_lone_far(                                     \
+#define LONE_AS(name, set, code)                                                                   \
+	static code __attribute__((noinline)) void name##_lone_far(                                \
 		struct seg_vcpu *v, const struct block *t, const struct block *p)                  \
 	{                                                                                          \
 		(void)v;                                                                           \
 		transfer_fast(&engine_pub[0], t, p, (set) | LONE, name##_slow);                    \
 	}                                                                                          \
-	static void name##_lone(unsigned vcpu, void *block)                                        \
+	static code void name##_lone(unsigned vcpu, void *block)                                   \
 	{                                                                                          \
 		if (__builtin_expect(vcpu, 0))                                                     \
 			name(vcpu, block);                                                         \
@@ -333,31 +328,31 @@ INLINE void enter(struct seg_vcpu *v, const struct block *t, unsigned set, other
 			enter(&engine_pub[0], block, (set) | LONE, name##_lone_far);               \
 	}
 
-#define CALLBACK_AS(name, set)                                                                     \
-	static __attribute__((noinline)) void name##_slow(                                         \
+#define CALLBACK_AS(name, set, code)                                                               \
+	static code __attribute__((noinline)) void name##_slow(                                    \
 		struct seg_vcpu *v, const struct block *t, const struct block *p)                  \
 	{                                                                                          \
 		transfer(v, t, p, set);                                                            \
 	}                                                                                          \
-	static __attribute__((noinline)) void name##_far(                                          \
+	static code __attribute__((noinline)) void name##_far(                                     \
 		struct seg_vcpu *v, const struct block *t, const struct block *p)                  \
 	{                                                                                          \
 		transfer_fast(v, t, p, set, name##_slow);                                          \
 	}                                                                                          \
-	static __attribute__((noinline)) void name(unsigned vcpu, void *block)                     \
+	static code __attribute__((noinline)) void name(unsigned vcpu, void *block)                \
 	{                                                                                          \
 		if (__builtin_expect(vcpu < SEG_VCPUS, 1))                                         \
 			enter(&engine_pub[vcpu], block, set, name##_far);                          \
 	}                                                                                          \
-	LONE_AS(name, set)
+	LONE_AS(name, set, code)
 
-#define CALLBACK_NEAR_AS(name, set)                                                                \
-	static __attribute__((noinline)) void name(unsigned vcpu, void *block)                     \
+#define CALLBACK_NEAR_AS(name, set, code)                                                          \
+	static code __attribute__((noinline)) void name(unsigned vcpu, void *block)                \
 	{                                                                                          \
 		if (__builtin_expect(vcpu < SEG_VCPUS, 1))                                         \
 			enter(&engine_pub[vcpu], block, set, NULL);                                \
 	}                                                                                          \
-	static void name##_lone(unsigned vcpu, void *block)                                        \
+	static code void name##_lone(unsigned vcpu, void *block)                                   \
 	{                                                                                          \
 		if (__builtin_expect(vcpu, 0))                                                     \
 			name(vcpu, block);                                                         \
@@ -366,11 +361,11 @@ INLINE void enter(struct seg_vcpu *v, const struct block *t, unsigned set, other
 	}
 
 #define CALLBACK(name, set)                                                                        \
-	CALLBACK_AS(name, set)                                                                     \
-	CALLBACK_AS(name##_words, (set) | WORDS)
+	CALLBACK_AS(name, set, OLDER)                                                              \
+	CALLBACK_AS(name##_vex, (set) | VEX, NEWER)
 #define CALLBACK_NEAR(name, set)                                                                   \
-	CALLBACK_NEAR_AS(name, set)                                                                \
-	CALLBACK_NEAR_AS(name##_words, (set) | WORDS)
+	CALLBACK_NEAR_AS(name, set, OLDER)                                                         \
+	CALLBACK_NEAR_AS(name##_vex, (set) | VEX, NEWER)
 
 CALLBACK_NEAR(on_count, COUNT)
 CALLBACK_NEAR(on_count_track, COUNT | TRACK)
@@ -395,8 +390,8 @@ CALLBACK(on_stack_models_scalars, STACK | PREDICT | FETCH | SCALARS)
 
 /* clang-format off */
 #define AT(set, name)                                                                              \
-	[set] = name, [(set) | WORDS] = name##_words,                                              \
-	[(set) | LONE] = name##_lone, [(set) | WORDS | LONE] = name##_words_lone
+	[set] = name, [(set) | VEX] = name##_vex,                                              \
+	[(set) | LONE] = name##_lone, [(set) | VEX | LONE] = name##_vex_lone
 #define BOTH(set, name) AT(set, name), AT((set) | SCALARS, name##_scalars)
 /* clang-format on */
 
@@ -423,8 +418,8 @@ qemu_plugin_vcpu_udata_cb entry_callback(bool track, bool lone)
 
 	if ((r->counted | r->taken | r->mispredicts) >> SEG_LANES)
 		set |= SCALARS;
-	if (engine.words)
-		set |= WORDS;
+	if (engine.wide)
+		set |= VEX;
 	if (lone)
 		set |= LONE;
 	if (f & (SEG_STACK | SEG_BRANCH | SEG_PREDICT | SEG_FETCH)) {

@@ -36,7 +36,6 @@ static struct {
 
 static unsigned fetch_shift; /* of a page of instructions in the usual shape, else 0 */
 static bool threaded;
-static bool wide; /* the guest has wide registers and so has the host */
 
 /* How QEMU describes an access, read in place: its own functions for it cost a call each
  * (sheet 3.1, trap 7). */
@@ -95,9 +94,6 @@ int models_open(void)
 		return -1;
 	}
 	check_layout();
-#if defined(__x86_64__)
-	wide = engine.isa->traits & ISA_WIDE && __builtin_cpu_supports("avx");
-#endif
 	engine.fetch_shift = engine.model.l1i.shift;
 	for (unsigned k = 0; k < SEG_SCALARS; k++)
 		for (unsigned c = 0; c < MODEL_COUNTS; c++)
@@ -223,7 +219,7 @@ struct shape {
 static inline void zero_upper(void)
 {
 #if defined(__x86_64__)
-	if (wide)
+	if (engine.wide)
 		__asm__ volatile("vzeroupper" ::
 					 : "xmm0", "xmm1", "xmm2", "xmm3", "xmm4", "xmm5", "xmm6",
 					   "xmm7", "xmm8", "xmm9", "xmm10", "xmm11", "xmm12",
@@ -239,10 +235,7 @@ static inline bool lose(struct seg_vcpu *v, uint64_t lost)
 	typedef uint64_t words __attribute__((vector_size(16)));
 	uint64_t *acc = (uint64_t *)v->acc, cycles = lost << (16 * SEG_LANE_CYCLES);
 
-	if (engine.words)
-		*acc += cycles;
-	else
-		*(words *)acc += (words){cycles, 0};
+	*(words *)acc += (words){cycles, 0};
 	return *acc >> (16 * SEG_LANE_CYCLES + 15) & 1;
 }
 

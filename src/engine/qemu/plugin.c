@@ -15,7 +15,7 @@ struct engine engine;
 
 const struct block block_none = {.any = 1};
 
-COLD static void add_step(struct seg_vcpu *v, const struct step *s);
+static void add_step(struct seg_vcpu *v, const struct step *s);
 
 COLD static void add_entry(struct block *t)
 {
@@ -120,32 +120,40 @@ static int interrupted_index(const struct block *p, const struct block *t)
 	return i;
 }
 
-static lanes_t sum_lanes(const struct step *s)
+static bool add_sums(struct seg_vcpu *v, const struct step *s)
 {
 	int64_t sum[INDEXES] = {0};
-	lanes_t a;
+	lanes_t lanes;
+	bool full;
 
 	step_sum(&engine.rates, s, sum);
 	for (unsigned k = 0; k < SEG_LANES; k++)
-		a[k] = (uint16_t)sum[k];
-	return a;
-}
-
-COLD static void add_step(struct seg_vcpu *v, const struct step *s)
-{
-	int64_t sum[INDEXES] = {0};
-	lanes_t lanes = sum_lanes(s);
-	bool full = entry_add_lanes(v, &lanes);
-
-	step_sum(&engine.rates, s, sum);
+		lanes[k] = (uint16_t)sum[k];
+	full = entry_add_lanes(v, &lanes);
 	for (unsigned k = 0; k < engine.rates.nscalars; k++) {
 		v->scalar[k] += (uint64_t)sum[SEG_LANES + k];
 		full |= (int64_t)v->scalar[k] >= v->nearest[SEG_LANES + k];
 	}
+	return full;
+}
+
+/* Annulled branches come here each time (sparc64): a whole block, and no 64-bit signals. */
+static void add_step(struct seg_vcpu *v, const struct step *s)
+{
+	const struct block *t = s->block;
+	bool full;
+
+	if (!s->skip && !s->again && !engine.rates.nscalars) {
+		lanes_t sum = t->lanes + vcpu_models(v)->outcome[OUTCOME(s->missed, s->taken)];
+
+		full = entry_add_lanes(v, &sum);
+	} else {
+		full = add_sums(v, s);
+	}
 	if (full)
 		fold_step(v, s);
-	if (engine.features & SEG_FETCH)
-		models_fetch(v, s->block);
+	if (engine.features & SEG_FETCH && !models_fetched(v, t))
+		models_fetch(v, t);
 }
 
 /* The transfer that ended p went to t, where a step begins that is not a whole block or not a
@@ -295,7 +303,7 @@ static void on_rep(unsigned vcpu, void *udata)
 	if (vcpu >= SEG_VCPUS)
 		return;
 	p = (const struct block *)(uintptr_t)v->priv[HOT_PREV];
-	if (p == t && engine.rep_lanes) { /* x86: words */
+	if (p == t && engine.rep_lanes) {
 		if (__builtin_expect(entry_add_lanes(v, &engine.rates.lane_again[t->again]), 0))
 			full_rep(v, t);
 	} else if (p->flow == FLOW_REP && p->cti == t->pc) {
@@ -533,7 +541,9 @@ static void on_flush(qemu_plugin_id_t id)
 void engine_callbacks(qemu_plugin_id_t id)
 {
 	engine.store.labels = engine.features & SEG_LABEL;
-	engine.words = engine.isa->traits & ISA_WIDE;
+#if defined(__x86_64__)
+	engine.wide = engine.isa->traits & ISA_WIDE && __builtin_cpu_supports("avx");
+#endif
 	engine.ordinary = entry_callback(engine.isa->traits & ISA_TRACK, false);
 	engine.rep_lanes = !engine.rates.nscalars && !(engine.features & SEG_FETCH);
 	qemu_plugin_register_vcpu_tb_trans_cb(id, on_translate);

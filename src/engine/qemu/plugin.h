@@ -90,9 +90,9 @@ struct engine {
 	uint32_t features;
 	void (*ordinary)(unsigned vcpu,
 			 void *block); /* the callback of a block that is nothing special */
-	bool words;		       /* lanes are added by words (entry.c) */
-	bool threaded;		       /* there is, or was, more than one thread */
-	bool rep_lanes;		       /* a repetition adds to lanes, and nothing else */
+	bool wide;	/* the guest has registers of more than 16 bytes, and so has the host */
+	bool threaded;	/* there is, or was, more than one thread */
+	bool rep_lanes; /* a repetition adds to lanes, and nothing else */
 	struct rates rates;
 	struct quipu_model model;
 	unsigned fetch_shift; /* of a line of instructions */
