@@ -213,6 +213,13 @@ static bool ask_open(struct exchange *x, const void *attr, uint8_t copy[GATE_ATT
 	return preload_exchange(x);
 }
 
+/* A kernel takes a descriptor before it looks for what may be missing then. */
+static bool found_late(int err)
+{
+	return err == EBADF || err == ESRCH || err == ENOENT || err == EOPNOTSUPP ||
+	       err == EOVERFLOW || err == ENODEV || err == EBUSY;
+}
+
 static long open_event(void *attr, pid_t pid, int cpu, int group, unsigned long flags)
 {
 	uint8_t copy[GATE_ATTR];
@@ -232,7 +239,7 @@ static long open_event(void *attr, pid_t pid, int cpu, int group, unsigned long 
 		return -1;
 	if (x.reply.result == -E2BIG)
 		preload_poke((uint8_t *)attr + 4, &x.reply.size_back, 4);
-	if (x.reply.result < 0)
+	if (x.reply.result < 0 && !(found_late((int)-x.reply.result) && preload_full()))
 		return preload_result(&x);
 	if (x.fd < 0) { /* the reply came, the descriptor found no room */
 		errno = EMFILE;

@@ -86,6 +86,8 @@ void preload_born(pid_t parent);
 void preload_sync(void);
 /* Of the calling thread. */
 uint32_t preload_tid(void);
+/* Is there no number for another descriptor? */
+bool preload_full(void);
 /* What libc would return for the reply: the result, or -1 with errno. */
 long preload_result(const struct exchange *);
 uint64_t preload_host_ns(clockid_t clock);

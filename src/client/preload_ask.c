@@ -252,6 +252,16 @@ void preload_sync(void)
 		preload_exchange(&x);
 }
 
+bool preload_full(void)
+{
+	int err = errno, fd = fcntl(preload_connection, F_DUPFD_CLOEXEC, 0);
+
+	if (fd >= 0)
+		real_close(fd);
+	errno = err;
+	return fd < 0;
+}
+
 long preload_result(const struct exchange *x)
 {
 	if (x->reply.result >= 0)
