@@ -147,6 +147,29 @@ print(first, count())
     equal(got[0], got[1], "counts before and after")
 
 
+@test("a client that never reads its buffer loses its own records alone, and is told how many")
+def idle_reader(work):
+    got = inside(work, r"""
+import ctypes, mmap
+first = count(); libc = ctypes.CDLL(None, use_errno=True)
+libc.mmap.restype = ctypes.c_void_p
+attr = bytearray(128)  # instructions, each 50th, its address; read: the count and the lost; off until the exec, user mode
+struct.pack_into("<IIQQQQQ", attr, 0, 0, 128, 1, 50, 1, 1 << 4, 1 | 1 << 5 | 1 << 12)
+go = os.pipe(); pid = os.fork()
+if not pid:
+    os.read(go[0], 1); os.execv(GUEST, [GUEST])
+fd = libc.syscall(298, ctypes.create_string_buffer(bytes(attr), 128), pid, -1, -1, 0)
+ring = libc.mmap(None, 2 * 4096, 3, 1, fd, 0)
+os.write(go[1], b"x"); status = os.waitpid(pid, 0)[1]
+value, lost = struct.unpack("<QQ", os.read(fd, 16))
+head, tail = struct.unpack("<QQ", ctypes.string_at(ring + 1024, 16))
+print(first, count(), status, value, lost > 0, 0 < head <= 4096, tail, lost + head // 16 >= value // 50 // 2)
+""")
+    equal(got[0], got[1], "counts before and after")
+    equal(got[2:3] + got[4:], ["0", "True", "True", "0", "True"], f"its program's end, records lost, a full buffer: {got}")
+    assert int(got[3]) > 10000, got
+
+
 @test("a client that never takes its answers is let go")
 def deaf(work):
     got = inside(work, r"""
