@@ -11,6 +11,7 @@
 
 #include "cli/cli.h"
 #include "cli/host.h"
+#include "client/protocol.h"
 #include "engine/elf.h"
 
 #define PIDS_MAX      4096u
@@ -92,6 +93,13 @@ static bool is_online(const struct host *h, unsigned cpu)
 		if (h->cpus[i].id == cpu)
 			return true;
 	return false;
+}
+
+enum quipu_exactness host_exactness(uint32_t type)
+{
+	if (!getenv(GATE_ENV) || type == PERF_TYPE_TRACEPOINT || type == PERF_TYPE_BREAKPOINT)
+		return QUIPU_HOST;
+	return QUIPU_MODELLED; /* what is exact there, its own list says */
 }
 
 int host_online(const struct host *h, const char *text, unsigned **cpus, size_t *n)

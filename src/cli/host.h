@@ -30,6 +30,11 @@ int host_events(struct host *, const char *text, struct quipu_event_list *);
 /* host_refused - one line: why event @e was refused with @err, and what to do. An exit status. */
 int host_refused(struct host *, const char *command, const struct quipu_parsed *e, int err,
 		 pid_t pid, int cpu);
+/*
+ * host_exactness - what an event of type @type is worth: the kernel's, but inside quipu exec a
+ *	machine answers in its place.
+ */
+enum quipu_exactness host_exactness(uint32_t type);
 /* host_online - CPUs of @text (-C), or all that are online; to be freed. 0 or an exit status. */
 int host_online(const struct host *, const char *text, unsigned **cpus, size_t *n);
 /*

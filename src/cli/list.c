@@ -251,7 +251,11 @@ static int list_host(struct options *o)
 			snprintf(text, sizeof(text), "Events of the PMUs recorded in %.4000s",
 				 o->sysfs);
 		else
-			snprintf(text, sizeof(text), "Events of this host (%zu CPUs)", host.ncpus);
+			snprintf(text, sizeof(text), "Events of %s (%zu CPUs)",
+				 host_exactness(PERF_TYPE_HARDWARE) == QUIPU_HOST
+					 ? "this host"
+					 : "the machine of quipu exec",
+				 host.ncpus);
 		o->column = name_column(&events, o);
 		status = o->json ? print_json(&events, o) : print_table(text, &events, o);
 		model_events_free(&events);

@@ -7,6 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "cli/host.h"
 #include "cli/list_host.h"
 
 static int add(struct model_events *list, const struct model_event *e)
@@ -42,7 +43,8 @@ static char *unavailable(struct host *h, uint32_t type, uint64_t config)
 		return NULL;
 	}
 	host_why(h, &e, ret, 0, -1, &r);
-	return strdup(r.why);
+	return strdup(host_exactness(type) == QUIPU_HOST ? r.why
+							 : "the machine models no such event");
 }
 
 static int add_generic(struct host *h, struct model_events *list)
@@ -62,7 +64,7 @@ static int add_generic(struct host *h, struct model_events *list)
 			.alias = alias,
 			.type = type,
 			.config = config,
-			.exactness = QUIPU_HOST,
+			.exactness = host_exactness(type),
 			.unavailable = unavailable(h, type, config),
 		};
 
@@ -82,7 +84,7 @@ static int add_pmu(const struct quipu_catalog_pmu *p, struct model_events *list)
 			.terms = ev->terms,
 			.unit = ev->unit,
 			.type = p->type,
-			.exactness = QUIPU_HOST,
+			.exactness = host_exactness(p->type),
 		};
 
 		if (asprintf(&e.name, "%s/%s/", p->name, ev->name) < 0)
@@ -95,7 +97,7 @@ static int add_pmu(const struct quipu_catalog_pmu *p, struct model_events *list)
 /* What a PMU takes by code: its terms. */
 static int add_raw(const struct quipu_catalog_pmu *p, struct model_events *list)
 {
-	struct model_event e = {.kind = EVENT_RAW, .exactness = QUIPU_HOST};
+	struct model_event e = {.kind = EVENT_RAW, .exactness = host_exactness(p->type)};
 	size_t len = 0;
 	FILE *f;
 
@@ -122,7 +124,7 @@ static int found(void *arg, const char *system, const char *event, uint64_t id)
 		.desc = "tracepoint",
 		.type = PERF_TYPE_TRACEPOINT,
 		.config = id,
-		.exactness = QUIPU_HOST,
+		.exactness = host_exactness(PERF_TYPE_TRACEPOINT),
 	};
 
 	if (asprintf(&e.name, "%s:%s", system, event) < 0)

@@ -297,7 +297,8 @@ static int describe(struct host_recording *r)
 				rc = host_event_id(fd, &ids[n++]);
 		}
 		if (!rc)
-			rc = perfdata_add_event(r->file, &e->attr, ids, n, e->name, QUIPU_HOST);
+			rc = perfdata_add_event(r->file, &e->attr, ids, n, e->name,
+						host_exactness(e->attr.type));
 	}
 	free(ids);
 	return rc ? cli_error("%s: %s", r->options->output, strerror(-rc)) : 0;

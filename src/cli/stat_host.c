@@ -137,7 +137,7 @@ int stat_host_open_one(struct stat *s, size_t i, struct handle *h)
 	if (rc)
 		return rc;
 	h->fd = out.fd;
-	s->counters[i].exactness = QUIPU_HOST;
+	s->counters[i].exactness = host_exactness(attr.type);
 	if (out.user_only && !(e->attr.flags & QUIPU_ATTR_EXCLUDE_KERNEL)) {
 		/* The next ones begin there, and the name is changed once. */
 		e->attr.flags |= QUIPU_ATTR_EXCLUDE_KERNEL | QUIPU_ATTR_EXCLUDE_HV;
