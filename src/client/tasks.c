@@ -642,12 +642,12 @@ void tasks_reap(struct gate *g)
 void tasks_place(struct gate *g, pid_t tid, uint64_t cpu)
 {
 	bool one = cpu < g->ncpus;
-	struct host_task *t;
+	struct host_task *t = host_task(g, tid);
 
-	if (tid == g->pid || !gate_descends(g, tid)) /* another's */
+	if (tid == g->pid || (!t && !gate_descends(g, tid))) /* another's */
 		return;
 	/* Its ancestors' events first: a task that is only known inherits nothing any more. */
-	if (one && !inherit_down(g, tid, GENERATIONS) && !tasks_find(g, tid))
+	if (!t && one && !inherit_down(g, tid, GENERATIONS) && !tasks_find(g, tid))
 		return;
 	t = host_task(g, tid);
 	if (t)
