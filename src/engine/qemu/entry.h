@@ -33,7 +33,7 @@ static inline bool taken_from(const struct block *p, const struct block *t)
  */
 COLD void odd_successor(struct seg_vcpu *, const struct block *t, const struct block *p);
 /* other_successor - t is neither where p falls through to nor where it jumps to. */
-COLD void other_successor(struct seg_vcpu *, const struct block *t, const struct block *p);
+void other_successor(struct seg_vcpu *, const struct block *t, const struct block *p);
 /* follow - p ended in a call or a return: the call stack follows. */
 void follow(struct seg_vcpu *, const struct block *t, const struct block *p);
 
