@@ -341,6 +341,24 @@ def test_frames():
                                                                                     for b in bad[:2]))
 
 
+def test_landings():
+    """Behind a longjmp no chain has a frame of what it left; x86-64 jumps there, sparc64 traps."""
+    for isa in SETS:
+        prog = guest("longjump", isa)
+        if not prog:
+            continue
+        names, dead, seen, deepest = names_of(prog, isa), 0, 0, 0
+        for line in rows(run(isa, ["-f", "stack", "-r", "-p", "0:11"], prog), "int"):
+            here = name_of(names, int(re.search(r" pc (\w+)", line).group(1), 16))
+            chain = [name_of(names, int(x, 16)) for x in line.split(" chain")[1].split()]
+            deepest = max(deepest, len(chain) if here == "deep" else 0)
+            if here in ("after", "landing"):
+                seen += 1
+                dead += "deep" in chain
+        check(f"{isa}: behind 100 longjmps no call chain has a frame of what they left", seen > 1000 and not dead and
+              deepest > 50, f"{dead} of {seen}, {deepest}")
+
+
 def test_accesses():
     """Does every instruction that ran load and store as its decoder says? dcbz stores, and QEMU does not tell."""
     for isa in SETS:
@@ -425,7 +443,7 @@ def test_self_modifying():
           5004 <= lanes(row)[0] <= 10100, row)
 
 
-for test in (test_counted, test_reference, test_taken, test_together, test_described, test_labelled, test_stack, test_frames, test_accesses, test_exec,
+for test in (test_counted, test_reference, test_taken, test_together, test_described, test_labelled, test_stack, test_frames, test_landings, test_accesses, test_exec,
              test_phantom, test_mispredicted, test_self_modifying):
     test()
 print(f"1..{number}")

@@ -56,7 +56,8 @@ struct block {
 	uint8_t moves; /* 1: the last instruction can transfer control */
 	uint8_t any; /* 1: every successor is legal; 0 for an indirect one with a slot, which may be
 			restarted */
-	uint8_t entry; /* 1: known to be the start of a function */
+	uint8_t entry : 1; /* known to be the start of a function */
+	uint8_t back : 1;  /* a return has gone there: with SEG_STACK */
 	uint16_t n;
 	uint8_t again : 4; /* FLOW_REP: what a repetition accesses, as lane_again has it */
 	uint8_t near : 4;  /* it lies in one or two lines of a page (models.h) */

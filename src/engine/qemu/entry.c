@@ -239,7 +239,7 @@ INLINE bool return_is_simple(const struct seg_vcpu *v, const struct block *t, co
 	if (p->flow != FLOW_RET || !p->any)
 		return false;
 	return !(set & STACK) ||
-	       (v->priv[HOT_FRAMES] && top && stack_expects(vcpu_frames(v), top, t->pc));
+	       (t->back && v->priv[HOT_FRAMES] && top && stack_expects(vcpu_frames(v), top, t->pc));
 }
 
 /* p ended in a transfer that the predictor or the call stack knows more of than whether it was
@@ -254,7 +254,7 @@ INLINE void transfer(struct seg_vcpu *v, const struct block *t, const struct blo
 	}
 	if (set & PREDICT)
 		missed = models_predict(v, t, p);
-	if (set & STACK && p->flow >= FLOW_CALL)
+	if (set & STACK && p->flow >= FLOW_IJUMP)
 		follow(v, t, p);
 	finish(v, t, p, OUTCOME(missed, taken_from(p, t)), set);
 }
@@ -269,7 +269,7 @@ INLINE void transfer_fast(struct seg_vcpu *v, const struct block *t, const struc
 		call(v, t, p, set);
 	} else if (return_is_simple(v, t, p, set)) {
 		back(v, t, p, set);
-	} else if (p->flow == FLOW_IJUMP && p->any) {
+	} else if (p->flow == FLOW_IJUMP && p->any && !(set & STACK && t->back)) {
 		unsigned missed = MODEL_PREDICTED;
 
 		if (set & PREDICT)

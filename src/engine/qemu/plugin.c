@@ -23,6 +23,13 @@ COLD static void add_entry(struct block *t)
 	entries_add(&engine.entries, t->pc);
 }
 
+/* To where a return has gone before: a longjmp, if that is another function. */
+COLD static void follow_jump(struct seg_vcpu *v, const struct block *t, const struct block *p)
+{
+	if (t->back && v->priv[HOT_FRAMES])
+		stack_jump(vcpu_frames(v), &v->priv[HOT_TOP], p->cti, t->pc, &engine.entries);
+}
+
 void follow(struct seg_vcpu *v, const struct block *t, const struct block *p)
 {
 	struct frame *frames = vcpu_frames(v);
@@ -32,8 +39,15 @@ void follow(struct seg_vcpu *v, const struct block *t, const struct block *p)
 	/* A conditional one that was not taken, or a call that only asks where it is. */
 	if (!frames || (p->flow != FLOW_RET && t->pc == p->fall))
 		return;
-	if (p->flow >= FLOW_RET)
+	if (p->flow == FLOW_IJUMP) {
+		follow_jump(v, t, p);
+		return;
+	}
+	if (p->flow >= FLOW_RET) {
 		stack_return(frames, &top, t->pc, &engine.entries);
+		if (!t->back)
+			((struct block *)t)->back = 1;
+	}
 	if (p->flow != FLOW_RET && p->flow != FLOW_CRET) {
 		stack_push(frames, &top, p->fall, p->cti);
 		if (__builtin_expect(!t->entry, 0))
@@ -164,7 +178,7 @@ static void resolve(struct seg_vcpu *v, const struct block *t, const struct bloc
 	step->taken = taken_from(p, t);
 	if (engine.features & SEG_PREDICT)
 		step->missed = (uint8_t)models_predict(v, t, p);
-	if (p->flow >= FLOW_CALL)
+	if (p->flow >= FLOW_IJUMP)
 		follow(v, t, p);
 }
 
@@ -270,6 +284,24 @@ void other_successor(struct seg_vcpu *v, const struct block *t, const struct blo
 		odd_successor(v, t, p);
 }
 
+static struct handler *find_handler(uint64_t pc)
+{
+	for (unsigned i = 0; i < engine.nhandlers; i++) {
+		if (engine.handlers[i].pc == pc)
+			return &engine.handlers[i];
+	}
+	return NULL;
+}
+
+/*
+ * A trap of sparc64 sets all registers: longjmp is made of it there, and goes on in setjmp, whose
+ * return tells the rest. Signals come to blocks that are known for it (on_handler).
+ */
+static bool sets_context(const struct block *t)
+{
+	return engine.isa->traits & ISA_BRANCH && !find_handler(t->pc);
+}
+
 COLD void odd_successor(struct seg_vcpu *v, const struct block *t, const struct block *p)
 {
 	struct vcpu *s = vcpu_private(v);
@@ -286,7 +318,7 @@ COLD void odd_successor(struct seg_vcpu *v, const struct block *t, const struct 
 	}
 	if (index >= 0)
 		step.skip = replayed(p, index, t);
-	else if (!(p->flow == FLOW_SYSCALL && t->pc == p->cti))
+	else if (!(p->flow == FLOW_SYSCALL && (t->pc == p->cti || sets_context(t))))
 		signal_arrives(v, s, p);
 	add_step(v, &step);
 }
@@ -341,15 +373,6 @@ static void on_rep(unsigned vcpu, void *udata)
 	} else {
 		engine.ordinary(vcpu, udata);
 	}
-}
-
-static struct handler *find_handler(uint64_t pc)
-{
-	for (unsigned i = 0; i < engine.nhandlers; i++) {
-		if (engine.handlers[i].pc == pc)
-			return &engine.handlers[i];
-	}
-	return NULL;
 }
 
 /* Where in its block an instruction faulted cannot be seen before its handler returns, and not at

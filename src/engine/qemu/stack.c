@@ -36,6 +36,22 @@ static bool function_of(const struct entries *e, uint64_t pc, uint64_t *from, ui
 	return found;
 }
 
+/* Control is in the function [@from, @to) again: what it called last is over, and all above that.
+ */
+static void pop_called_from(const struct frame *frames, uint64_t *top, uint64_t from, uint64_t to)
+{
+	uint64_t low = floor_of(*top, STACK_FRAMES);
+
+	for (uint64_t i = *top; i > low; i--) {
+		uint64_t site = frame_at(frames, i - 1)->site;
+
+		if (site >= from && site < to) {
+			*top = i - 1;
+			return;
+		}
+	}
+}
+
 void stack_unwind(const struct frame *frames, uint64_t *top, uint64_t pc,
 		  const struct entries *entries)
 {
@@ -51,17 +67,17 @@ void stack_unwind(const struct frame *frames, uint64_t *top, uint64_t pc,
 	 * sigreturn. */
 	if (!*top || frame_at(frames, *top - 1)->ret == STACK_SIGNAL)
 		return;
-	if (!function_of(entries, pc, &from, &to))
-		return;
-	low = floor_of(*top, STACK_FRAMES);
-	for (uint64_t i = *top; i > low; i--) {
-		uint64_t site = frame_at(frames, i - 1)->site;
+	if (function_of(entries, pc, &from, &to))
+		pop_called_from(frames, top, from, to);
+}
 
-		if (site >= from && site < to) {
-			*top = i - 1;
-			return;
-		}
-	}
+void stack_jump(const struct frame *frames, uint64_t *top, uint64_t site, uint64_t pc,
+		const struct entries *entries)
+{
+	uint64_t from = 0, to;
+
+	if (*top && function_of(entries, pc, &from, &to) && (site < from || site >= to))
+		pop_called_from(frames, top, from, to);
 }
 
 unsigned stack_chain(const struct frame *frames, uint64_t top, uint64_t *chain, unsigned max)

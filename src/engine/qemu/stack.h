@@ -59,6 +59,14 @@ static inline bool stack_expects(const struct frame *frames, uint64_t top, uint6
  */
 void stack_unwind(const struct frame *frames, uint64_t *top, uint64_t pc, const struct entries *);
 
+/*
+ * stack_jump - @site is an indirect jump, and went to @pc, to where a return has gone before: if
+ * that is another function, it is a longjmp (of x86, and of sparc64 where it is a trap), and what
+ * that function called is over.
+ */
+void stack_jump(const struct frame *frames, uint64_t *top, uint64_t site, uint64_t pc,
+		const struct entries *);
+
 /* stack_return - a return went to @pc. */
 static inline void stack_return(const struct frame *frames, uint64_t *top, uint64_t pc,
 				const struct entries *entries)
