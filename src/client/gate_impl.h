@@ -162,6 +162,22 @@ void ask(struct gate *, struct client *, const struct gate_request *, size_t pay
 	 struct answer *);
 void ask_event_hung_up(struct gate *, struct gate_event *);
 void ask_client_left(struct gate *, struct client *);
+/* What the client's own clock adds to the words of a cell. */
+struct motion {
+	enum board_clock clock;
+	uint64_t since, until;
+	pid_t tid;
+	uint8_t value, time; /* enum board_slope of the count, and of the two times */
+};
+
+/* ask_board.c: a free cell for event @id, or negative errno; what it says, @len bytes of @words
+ * that move so; can a client tell by itself how the event goes on until something happens? Has it a
+ * buffer? */
+int board_take(struct gate *, uint64_t id);
+void board_write(struct gate *, const struct gate_event *, const void *words, size_t len,
+		 const struct motion *);
+bool board_foresees(const struct gate *, const struct quipu_event *, struct motion *);
+void board_ring(struct gate *, const struct gate_event *);
 /* ask_exec.c */
 void ask_exec(struct gate *, struct client *, size_t payload, struct answer *);
 void ask_exec_done(struct gate *, struct client *);
