@@ -167,15 +167,15 @@ static void the_calls_of_every_set_are_known(void **state)
 		int16_t nr;
 		uint8_t call;
 	} rows[] = {
-		{"x86_64", 9, CALL_MMAP},     {"x86_64", 15, CALL_SIGRETURN},
-		{"x86_64", 59, CALL_EXECVE},  {"x86_64", 57, CALL_CLONE},
-		{"x86_64", 231, CALL_EXIT},   {"x86_64", 3, CALL_OTHER},
-		{"ppc64le", 90, CALL_MMAP},   {"ppc64le", 172, CALL_SIGRETURN},
-		{"ppc64le", 11, CALL_EXECVE}, {"ppc64le", 120, CALL_CLONE},
-		{"ppc64le", 234, CALL_EXIT},  {"ppc64le", 6, CALL_OTHER},
-		{"sparc64", 71, CALL_MMAP},   {"sparc64", 101, CALL_SIGRETURN},
-		{"sparc64", 59, CALL_EXECVE}, {"sparc64", 217, CALL_CLONE},
-		{"sparc64", 188, CALL_EXIT},  {"sparc64", 6, CALL_OTHER},
+		{"x86_64", 9, CALL_MMAP},	   {"x86_64", 15, CALL_SIGRETURN},
+		{"x86_64", 59, CALL_EXECVE},	   {"x86_64", 57, CALL_CLONE},
+		{"x86_64", 231, CALL_EXIT_GROUP},  {"x86_64", 3, CALL_OTHER},
+		{"ppc64le", 90, CALL_MMAP},	   {"ppc64le", 172, CALL_SIGRETURN},
+		{"ppc64le", 11, CALL_EXECVE},	   {"ppc64le", 120, CALL_CLONE},
+		{"ppc64le", 234, CALL_EXIT},	   {"ppc64le", 6, CALL_OTHER},
+		{"sparc64", 71, CALL_MMAP},	   {"sparc64", 101, CALL_SIGRETURN},
+		{"sparc64", 59, CALL_EXECVE},	   {"sparc64", 217, CALL_CLONE},
+		{"sparc64", 188, CALL_EXIT_GROUP}, {"sparc64", 6, CALL_OTHER},
 	};
 
 	(void)state;
