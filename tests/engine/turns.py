@@ -120,7 +120,8 @@ def crowds():
             check(f"{cpus} CPU: five threads, {what}: it ends as it should, and its totals are there",
                   out.returncode == ENDS.get(what, 0) and rows and int(rows[0][0]) > 10000 and "lost" not in out.stderr,
                   f"{out.returncode}\n{out.stderr}")
-            if cpus == 1 and what in ("spin", "exit", "term", "kill"):
+            # Where a signal or the end of the process finds the others is the host's affair.
+            if cpus == 1 and what == "spin":
                 again = stat(tree, guest("crowd"), what, "5")[0]
                 check(f"1 CPU: {what}: and the same once more", again == rows, f"{rows}\n{again}")
 
