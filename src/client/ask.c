@@ -54,16 +54,23 @@ static void idle_until(struct gate *g, unsigned cpu, uint64_t time)
  */
 void ask_clock(struct gate *g, uint64_t now)
 {
-	uint64_t time, delta;
+	uint64_t time, limit = sleepers_limit(g, now);
 
-	if (session_guests(g->session))
+	if (session_guests(g->session) || g->sleeper_ended)
 		g->follow_from = now + GRACE_NS;
-	if (now <= g->follow_from)
+	g->sleeper_ended = false;
+	if (now <= g->follow_from || sleepers_start(g))
 		return;
-	delta = now - g->follow_from;
+	time = quipu_system_time(g->system) + (now - g->follow_from);
 	g->follow_from = now;
 	g->watched = true;
-	time = quipu_system_time(g->system) + delta;
+	ask_clock_to(g, time < limit ? time : limit);
+}
+
+void ask_clock_to(struct gate *g, uint64_t time)
+{
+	if (time <= quipu_system_time(g->system))
+		return;
 	if (quipu_core_current(g->core, 0))
 		quipu_system_wake(g->system, 0, time);
 	else
@@ -96,7 +103,7 @@ static void catch_up_to(struct gate *g, const struct quipu_event *e, bool look, 
 	if (session_guests(g->session))
 		session_refresh(g->session);
 	tasks_run_but(g, told);
-	if (look)
+	if (look || g->sleepers) /* beside a sleep time passes, whatever is asked */
 		ask_clock(g, now);
 	else
 		begin_watching(g, now);
@@ -796,7 +803,10 @@ void ask(struct gate *g, struct client *c, const struct gate_request *q, size_t 
 	case GATE_EXEC_FAILED:
 		c->execing = false;
 		tasks_stay(g, c->who.pid);
+		sleepers_stay(g, c->who.pid);
 		break;
+	case GATE_SLEEP: sleepers_begin(g, c->who.pid, q->args[0]); break;
+	case GATE_SLEPT: sleepers_end(g, c->who.pid); break;
 	case GATE_REASON: ask_reason(g, c, a); return;
 	default: a->reply.result = -ENOSYS;
 	}

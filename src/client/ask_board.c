@@ -104,7 +104,7 @@ static bool moves_with_clock(const struct gate *g, const struct quipu_event *e, 
 	int cpu = quipu_event_cpu_now(e);
 
 	if (cpu < 0 || quipu_event_state(e) != 1 || quipu_core_current(g->core, (unsigned)cpu) ||
-	    a->sample_period)
+	    a->sample_period || g->sleepers)
 		return false;
 	m->clock = BOARD_MONOTONIC;
 	m->since = g->follow_from;

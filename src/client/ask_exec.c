@@ -116,8 +116,10 @@ void ask_exec(struct gate *g, struct client *c, size_t payload, struct answer *a
 	snprintf(c->comm, sizeof(c->comm), "%.15s",
 		 strrchr(path, '/') ? strrchr(path, '/') + 1 : path);
 	a->reply.result = rc == -ENOEXEC ? 0 : rc;
-	if (c->execing)
+	if (c->execing) {
 		tasks_prepare(g, c->who.pid);
+		sleepers_exec(g, c, path);
+	}
 	if (a->reply.result)
 		snprintf(c->reason, sizeof(c->reason), "%s", err.text);
 }

@@ -18,6 +18,7 @@ enum source_kind {
 	SOURCE_TASK,
 	SOURCE_TREE,
 	SOURCE_FIRMWARE,
+	SOURCE_SLEEPER,
 };
 
 struct source {
@@ -121,8 +122,10 @@ struct gate {
 	unsigned free_cell;   /* where to look for a free one */
 	uint64_t follow_from; /* ns of the host's clock from which an idle machine's time follows it
 			       */
-	bool told_full;	      /* that the machine's descriptors have run out */
-	bool watched;	      /* a client has looked at the clock since there are events */
+	struct sleeper *sleepers;  /* sleepers.c */
+	bool sleeper_ended;	   /* and nobody has looked since */
+	bool told_full;		   /* that the machine's descriptors have run out */
+	bool watched;		   /* a client has looked at the clock since there are events */
 	size_t nevents, nsampling; /* of them, those that sample */
 	uint8_t *payload;	   /* GATE_PAYLOAD, of the request */
 	uint8_t *answer;	   /* GATE_PAYLOAD, of the reply */
@@ -186,8 +189,9 @@ int firmware_begin(struct gate *);
 void firmware_called(struct gate *);
 /* hotplug.c: errno of a PMU's device that is to come or go; the tree follows. */
 int gate_hotplug(struct gate *, const char *name, bool present);
-/* The machine's time follows the host's while nothing runs. */
+/* The machine's time follows the host's while nothing runs. ask_clock_to - or goes to @time. */
 void ask_clock(struct gate *, uint64_t now);
+void ask_clock_to(struct gate *, uint64_t time);
 /* A request without a reply. */
 void ask_posted(struct gate *, struct client *, const struct gate_request *);
 
@@ -210,6 +214,8 @@ void tasks_exec(struct gate *, pid_t pid, const char *comm);
 bool tasks_is_workload(struct gate *, pid_t pid);
 /* tasks_is_measured - does a client count it: are there events on it or what it descends from? */
 bool tasks_is_measured(struct gate *, pid_t pid);
+/* Is @pid a client's child whose program, run natively, is none of the machine's? */
+bool tasks_is_helper(const struct gate *, pid_t pid);
 void tasks_guest_ended(void *gate, pid_t pid);
 /* The time of @tid counts from now on: an event was opened on it. tasks_run - what all have run is
  * counted. */
@@ -258,6 +264,22 @@ struct host_clock *host_clock_new(pid_t tid, uint64_t ran, bool samples);
 uint64_t host_clock_ran(struct host_clock *, uint64_t least);
 bool host_clock_next(struct host_clock *, uint64_t *ran, uint64_t *ip);
 void host_clock_free(struct host_clock *);
+
+/*
+ * sleepers.c. sleepers_exec - @c is about to run @path natively. sleepers_stay - that did not
+ * happen. sleepers_begin, sleepers_end - process @pid sleeps for @ns, or does not any more.
+ * sleepers_limit - how far the machine's time may follow the host's. sleepers_start - is there one
+ * that does not sleep yet? What passes until then is not lost: it may be no sleep.
+ */
+struct sleeper;
+void sleepers_exec(struct gate *, const struct client *, const char *path);
+void sleepers_stay(struct gate *, pid_t pid);
+void sleepers_begin(struct gate *, pid_t pid, uint64_t ns);
+void sleepers_end(struct gate *, pid_t pid);
+void sleepers_ended(struct gate *, struct sleeper *);
+uint64_t sleepers_limit(struct gate *, uint64_t now);
+bool sleepers_start(const struct gate *);
+void sleepers_free(struct gate *);
 
 /* hotplug.c: the files that clients see become those of the machine as it is. */
 int gate_update_tree(struct gate *);

@@ -40,6 +40,7 @@
 #define GATE_TREE    "QUIPU_TREE" /* below which the machine's files lie; unset: they are mounted */
 #define GATE_UNAME   "QUIPU_UNAME"  /* what uname(2) calls the machine; unset: as the host */
 #define GATE_ENGINE  "QUIPU_ENGINE" /* set: this client runs under the engine */
+#define GATE_SLEEPER "sleep"	    /* the program whose timeout is the machine's time */
 #define GATE_TYPES   1024u	    /* with GATE_HOST: the first of its PMUs' types */
 #define GATE_PAYLOAD 65536u	    /* most bytes behind a request or a reply */
 #define GATE_ATTR    4096u
@@ -73,6 +74,8 @@ enum gate_op {
 	GATE_HOTPLUG, /* payload: name of a PMU; args: 1 its device is put back, 0 taken out */
 	GATE_EXEC_DONE, /* the exec that was announced on this connection has happened */
 	GATE_BORN,	/* the caller is new, a fork or thread of thread args[0]: it may inherit */
+	GATE_SLEEP,	/* args: ns. The caller, a client's GATE_SLEEPER, is about to sleep */
+	GATE_SLEPT,	/* it does not any more */
 	GATE_OPS
 };
 

@@ -394,6 +394,7 @@ static void serve(struct gate *g, struct source *s)
 	case SOURCE_TASK: tasks_ended(g, (struct host_task *)s); break;
 	case SOURCE_TREE: tree_watch_serve(g); break;
 	case SOURCE_FIRMWARE: firmware_called(g); break;
+	case SOURCE_SLEEPER: sleepers_ended(g, (struct sleeper *)s); break;
 	case SOURCE_CHILDREN: break;
 	}
 }
@@ -592,6 +593,7 @@ void gate_free(struct gate *g)
 		tasks_close(t);
 		gate_bury(g, &t->source);
 	}
+	sleepers_free(g);
 	tree_watch_end(g);
 	free_dead(g);
 	if (g->board)

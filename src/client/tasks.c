@@ -445,6 +445,14 @@ bool tasks_is_measured(struct gate *g, pid_t pid)
 	return inherit_down(g, pid, GENERATIONS);
 }
 
+bool tasks_is_helper(const struct gate *g, pid_t pid)
+{
+	struct facts f;
+
+	return !runs_here(g) && !g->config.host_events && !read_facts(pid, &f) &&
+	       is_client(g, f.ppid);
+}
+
 bool tasks_is_workload(struct gate *g, pid_t pid)
 {
 	struct facts f;
