@@ -567,20 +567,23 @@ static const struct csr csrs[] = {
 	{0xDA0, 0xDA0, 0, 32, EXT_SSCOFPMF, "scountovf", csr_scountovf}, /* S handler */
 };
 
-/* The rows stand in order of their numbers: a driver's handler asks for a dozen at each sample. */
+#define ROWS (sizeof(csrs) / sizeof(csrs[0]))
+
+/* A driver's handler asks for a dozen registers at each sample. */
+void hart_csr_index(struct quipu_riscv *rv)
+{
+	_Static_assert(ROWS < UINT8_MAX, "a row is a byte of the index");
+
+	for (size_t i = 0; i < ROWS; i++)
+		memset(rv->csr_rows + csrs[i].first, (int)i + 1, csrs[i].last - csrs[i].first + 1u);
+}
+
 static const struct csr *csr_find(unsigned number)
 {
-	size_t lo = 0, hi = sizeof(csrs) / sizeof(csrs[0]);
-
-	while (lo < hi) {
-		size_t mid = lo + (hi - lo) / 2;
-
-		if (csrs[mid].last < number)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
-	return lo < sizeof(csrs) / sizeof(csrs[0]) && csrs[lo].first <= number ? &csrs[lo] : NULL;
+	for (size_t i = 0; i < ROWS; i++)
+		if (csrs[i].first <= number && number <= csrs[i].last)
+			return &csrs[i];
+	return NULL;
 }
 
 const char *hart_csr_name(unsigned number, char *buf, size_t len)
@@ -613,10 +616,11 @@ static int csr_privilege(enum quipu_riscv_mode mode, unsigned number)
 
 static int csr_access(struct hart *h, unsigned number, struct access *a)
 {
-	const struct csr *c = csr_find(number);
+	unsigned row = number < sizeof(h->set->csr_rows) ? h->set->csr_rows[number] : 0;
+	const struct csr *c = &csrs[row ? row - 1 : 0];
 	int cause;
 
-	if (!c || (h->extensions & c->needs) != c->needs)
+	if (!row || (h->extensions & c->needs) != c->needs)
 		return CAUSE_ILLEGAL;
 	if (is_virtual(a->mode) && !has(h, EXT_H))
 		return CAUSE_ILLEGAL;

@@ -152,9 +152,11 @@ struct quipu_riscv {
 	void *handler_arg;
 	void (*trace)(void *arg, const char *line);
 	void *trace_arg;
+	uint8_t csr_rows[0x1000]; /* 1 + the row of each number, 0: there is no such register */
 };
 
 /* hardware.c */
+void hart_csr_index(struct quipu_riscv *);
 void hart_reset(struct hart *);
 /* One CSR instruction; 0 or the cause. No bookkeeping of traps. */
 int hart_csr_read(struct hart *, enum quipu_riscv_mode, unsigned csr, uint64_t *value);

@@ -56,6 +56,7 @@ struct quipu_riscv *quipu_riscv_new(const struct quipu_machine *machine,
 	rv->signals = signals;
 	rv->nharts = machine->ncpus;
 	rv->memory_base = MEMORY_BASE;
+	hart_csr_index(rv);
 	if (riscv_tree_config(rv, notes) || make_harts(rv, notes) || riscv_tree_tables(rv, notes)) {
 		quipu_riscv_free(rv);
 		return NULL;
