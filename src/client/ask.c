@@ -188,8 +188,7 @@ static void forget(struct gate *g, struct gate_event *e)
 		tasks_release(g, e->tid);
 	drop_ring(g, e);
 	__atomic_store_n(&g->board->cells[e->cell].id, 0, __ATOMIC_RELEASE);
-	g->free_cell = e->cell; /* warm */
-	gate_bury(g, &e->source);
+	descriptor_leave(g, e);
 }
 
 static void unmap_event(struct gate *g, struct gate_event *e)
@@ -227,12 +226,8 @@ void ask_event_hung_up(struct gate *g, struct gate_event *e)
 	catch_up(g, e->event, false);
 	e->closed = true;
 	quipu_event_close(e->event);
-	if (e->maps) {
-		close(e->source.fd);
-		e->source.fd = -1;
-	} else {
+	if (!e->maps)
 		forget(g, e);
-	}
 	session_sync(g->session);
 	gate_changed(g);
 }
@@ -291,52 +286,6 @@ static int require(struct gate *g, struct quipu_event *e)
 	return 0;
 }
 
-/* gate_event_name, of which all but the number is known: this is the better part of a short call.
- */
-static socklen_t name_event(struct gate *g, uint64_t id, struct sockaddr_un *a)
-{
-	char digits[24], name[GATE_NAME_MAX];
-	size_t n = 0;
-
-	if (!g->event_name_len) {
-		gate_event_name(name, g->pid, 0);
-		gate_address(&g->event_name, name);
-		g->event_name_len = offsetof(struct sockaddr_un, sun_path) + strlen(name);
-	}
-	for (; id; id /= 10)
-		digits[n++] = (char)('0' + id % 10);
-	memcpy(a, &g->event_name, g->event_name_len);
-	for (size_t i = 0; i < n; i++)
-		((char *)a)[g->event_name_len + i] = digits[n - 1 - i];
-	return (socklen_t)(g->event_name_len + n);
-}
-
-/* The two ends of its descriptor: the machine's is named, the client's is returned, which is
- * blocking at first as perf_event_open's. */
-static int make_descriptor(struct gate *g, struct gate_event *e)
-{
-	const struct timeval soon = {.tv_usec = 1000};
-	struct sockaddr_un address;
-	socklen_t len;
-	int ends[2], err;
-
-	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends))
-		return -errno;
-	/* A read that nobody catches (notifier.h) finds no counts, and shall not wait for any. */
-	if (g->config.notifier)
-		setsockopt(ends[1], SOL_SOCKET, SO_RCVTIMEO, &soon, sizeof(soon));
-	len = name_event(g, e->id, &address);
-	if (bind(ends[0], (struct sockaddr *)&address, len))
-		err = -errno;
-	else /* what a client writes into it is not read: only its end counts */
-		err = gate_watch(g, &e->source, SOURCE_EVENT, ends[0], EPOLLRDHUP);
-	if (!err)
-		return ends[1];
-	close(ends[0]);
-	close(ends[1]);
-	return err;
-}
-
 /* Wherever it runs, and nobody that descends from it. */
 static bool counts_one_thread(const struct gate_event *e)
 {
@@ -348,29 +297,25 @@ static bool counts_one_thread(const struct gate_event *e)
 
 static int adopt_event(struct gate *g, struct quipu_event *event, struct gate_event **out)
 {
-	struct gate_event *e = calloc(1, sizeof(*e));
 	int cell, fd;
+	struct gate_event *e = descriptor_take(g, &fd);
 
 	if (!e)
-		return -ENOMEM;
+		return fd;
 	e->event = event;
 	e->id = quipu_event_id(event);
 	if (quipu_event_task(event)) {
 		e->pid = quipu_task_pid(quipu_event_task(event));
 		e->tid = quipu_task_tid(quipu_event_task(event));
 	}
-	cell = board_take(g, e->id);
+	cell = board_take(g, e->id, e->pipe);
 	if (cell < 0) {
-		free(e);
+		close(fd);
+		descriptor_leave(g, e);
 		return cell;
 	}
 	e->cell = (unsigned)cell;
-	fd = make_descriptor(g, e);
-	if (fd < 0) {
-		g->board->cells[cell].id = 0;
-		free(e);
-		return fd;
-	}
+	e->closed = false;
 	e->chain = g->events[e->id % EVENT_BUCKETS];
 	g->events[e->id % EVENT_BUCKETS] = e;
 	g->nevents++;
@@ -408,7 +353,7 @@ static void ask_open(struct gate *g, struct client *c, const struct gate_request
 {
 	struct quipu_caller who = c->who;
 	struct quipu_event *group = NULL, *event;
-	struct gate_event *leader = NULL, *e;
+	struct gate_event *leader = NULL, *e = NULL;
 	pid_t pid = (pid_t)q->args[0];
 	int rc;
 
@@ -681,10 +626,21 @@ static bool has_unread(const struct gate_event *e)
 			       __atomic_load_n(&page->data_tail, __ATOMIC_RELAXED);
 }
 
+static struct gate_event *find_by_pipe(const struct gate *g, uint32_t pipe)
+{
+	for (unsigned i = 0; i < EVENT_BUCKETS; i++)
+		for (struct gate_event *e = g->events[i]; e; e = e->chain)
+			if (e->pipe == pipe)
+				return e;
+	return NULL;
+}
+
 static void ask_of_event(struct gate *g, struct client *c, const struct gate_request *q,
 			 struct answer *a)
 {
-	struct gate_event *e = gate_find(g, q->event);
+	struct gate_event *e = q->op == GATE_LOOKUP && !q->event
+				       ? find_by_pipe(g, (uint32_t)q->args[0])
+				       : gate_find(g, q->event);
 
 	if (!e || e->closed) {
 		a->reply.result = -EBADF;

@@ -8,16 +8,17 @@
 
 #include "client/gate_impl.h"
 
-int board_take(struct gate *g, uint64_t id)
+/* Near the one where its clients look first. */
+int board_take(struct gate *g, uint64_t id, uint32_t pipe)
 {
 	for (unsigned i = 0; i < BOARD_CELLS; i++) {
-		unsigned n = (g->free_cell + i) % BOARD_CELLS;
+		unsigned n = (pipe + i) % BOARD_CELLS;
 		struct board_cell *c = &g->board->cells[n];
 
 		if (c->id)
 			continue;
-		g->free_cell = n + 1;
 		c->flags = 0;
+		__atomic_store_n(&c->pipe, pipe, __ATOMIC_RELEASE);
 		c->epoch = c->signals = c->ran_out = 0;
 		__atomic_store_n(&c->id, id, __ATOMIC_RELEASE);
 		return (int)n;
@@ -39,7 +40,7 @@ void board_write(struct gate *g, const struct gate_event *e, const void *words, 
 	memset(c->slope, 0, sizeof(c->slope));
 	c->slope[0] = m->value;
 	memset(c->slope + 1, m->time, times);
-	c->length = len;
+	c->length = (uint32_t)len;
 	c->clock = m->clock;
 	c->since = m->since;
 	c->until = m->until;

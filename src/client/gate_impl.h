@@ -46,11 +46,13 @@ struct gate_event {
 	struct ring_memory *ring;
 	unsigned maps;
 	bool async, closed;
+	uint32_t pipe; /* its number (protocol.h) */
+	bool told;     /* that a token is in it, perhaps */
 	bool sampling;
 	bool followed;		  /* counted in the board's word of that name */
 	bool hangs_up;		  /* its task has ended, the process is about to */
 	pid_t pid, tid;		  /* of its task, 0 */
-	struct gate_event *chain; /* of the table by id */
+	struct gate_event *chain; /* of the table by id, or of those kept */
 };
 
 struct client_map {
@@ -117,9 +119,9 @@ struct gate {
 	struct board *board;
 	struct posts *posts;
 	int board_fd, posts_fd;
-	struct sockaddr_un event_name; /* of an event's descriptor, without the number at its end */
-	size_t event_name_len;
-	unsigned free_cell;   /* where to look for a free one */
+	struct gate_event *spares; /* of no event, closed: their pipes are kept for later ones */
+	unsigned nspares;
+	int own_fds;	      /* the machine's /proc/self/fd, -1 */
 	uint64_t follow_from; /* ns of the host's clock from which an idle machine's time follows it
 			       */
 	struct sleeper *sleepers;  /* sleepers.c */
@@ -173,14 +175,24 @@ struct motion {
 	uint8_t value, time; /* enum board_slope of the count, and of the two times */
 };
 
-/* ask_board.c: a free cell for event @id, or negative errno; what it says, @len bytes of @words
- * that move so; can a client tell by itself how the event goes on until something happens? Has it a
- * buffer? */
-int board_take(struct gate *, uint64_t id);
+/* ask_board.c: a free cell for event @id with descriptor @pipe, or negative errno; what it says,
+ * @len bytes of @words that move so; can a client tell by itself how the event goes on until
+ * something happens? Has it a buffer? */
+int board_take(struct gate *, uint64_t id, uint32_t pipe);
 void board_write(struct gate *, const struct gate_event *, const void *words, size_t len,
 		 const struct motion *);
 bool board_foresees(const struct gate *, const struct quipu_event *, struct motion *);
 void board_ring(struct gate *, const struct gate_event *);
+/*
+ * descriptor.c: descriptor_take - an event with a descriptor, whose client's end is *@fd; NULL:
+ * that is a negative errno. descriptor_leave - the event is over: it may become another.
+ * descriptor_token - a token for its client.
+ */
+struct gate_event *descriptor_take(struct gate *, int *fd);
+void descriptor_leave(struct gate *, struct gate_event *);
+void descriptor_token(struct gate_event *);
+int descriptors_begin(struct gate *);
+void descriptors_end(struct gate *);
 /* ask_exec.c */
 void ask_exec(struct gate *, struct client *, size_t payload, struct answer *);
 void ask_exec_done(struct gate *, struct client *);

@@ -29,31 +29,27 @@
 
 /* ---- events ---- */
 
-static uint64_t id_of(const struct notifier *n, int copy)
+static uint64_t id_of(struct call *c, int copy)
 {
-	struct sockaddr_un a = {0};
-	char prefix[GATE_NAME_MAX];
-	socklen_t len = sizeof(a);
-	size_t skip = offsetof(struct sockaddr_un, sun_path) + 1, used;
-	char *end;
+	struct exchange x = {.request = {.op = GATE_LOOKUP}};
+	unsigned cell;
+	struct stat st;
 	uint64_t id;
 
-	if (getpeername(copy, (struct sockaddr *)&a, &len) || a.sun_family != AF_UNIX ||
-	    len <= skip || len >= sizeof(a) || a.sun_path[0])
+	if (fstat(copy, &st) || !gate_is_event(&st))
 		return 0;
-	snprintf(prefix, sizeof(prefix), "quipu/%ld/ev/", (long)n->config->machine);
-	used = strlen(prefix);
-	if (strncmp(a.sun_path + 1, prefix, used))
-		return 0;
-	id = strtoull(a.sun_path + 1 + used, &end, 10);
-	return *end ? 0 : id;
+	id = c->n->board ? board_find(c->n->board, (uint32_t)st.st_ino, &cell) : 0;
+	if (id)
+		return id;
+	x.request.args[0] = (uint32_t)st.st_ino;
+	return notifier_ask(c, &x) < 0 ? 0 : x.reply.values[0];
 }
 
 int notifier_event(struct call *c, int fd, uint64_t *id)
 {
 	int copy = fd < 0 ? -1 : pidfd_getfd(c->party->pidfd, fd, 0);
 
-	*id = copy < 0 ? 0 : id_of(c->n, copy);
+	*id = copy < 0 ? 0 : id_of(c, copy);
 	if (*id)
 		return copy;
 	if (copy >= 0)
@@ -224,7 +220,7 @@ static int64_t readv_event(struct call *c)
 	return got;
 }
 
-/* An event cannot be written; its socket could. */
+/* An event cannot be written: EINVAL, not a pipe's EBADF. */
 static int64_t write_event(struct call *c)
 {
 	return event_id(c, (int)c->args[0]) ? -EINVAL : PASS;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Waits of clients below the notifier (notifier.c). The host's kernel does the waiting, for tokens
- * on the events' sockets; before it, what poll(2) says of an event at once is answered, and tokens
+ * on the events' pipes; before it, what poll(2) says of an event at once is answered, and tokens
  * of wake-ups that have been told already are taken away. perf ABI sheet A16 ("poll"), C3.
  *
  * A wait that the kernel did has been told of a wake-up without the machine's knowing; so has it
@@ -9,13 +9,14 @@
  * An event counts for one epoll set, the last that it was put into.
  */
 #include <errno.h>
+#include <fcntl.h>
 #include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/pidfd.h>
 #include <sys/select.h>
-#include <sys/socket.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
 #include "client/notifier_impl.h"
@@ -24,10 +25,11 @@
 
 static bool drain(int copy)
 {
-	char bytes[64];
+	char bytes[512];
+	struct iovec room = {.iov_base = bytes, .iov_len = sizeof(bytes)};
 	bool any = false;
 
-	while (recv(copy, bytes, sizeof(bytes), MSG_DONTWAIT) > 0)
+	while (vmsplice(copy, &room, 1, SPLICE_F_NONBLOCK) > 0)
 		any = true;
 	return any;
 }

@@ -77,40 +77,23 @@ static void forget(int fd)
 		k->nature = UNKNOWN;
 }
 
-/* The id of an event from the name of its peer; 0: no event of this machine. */
-static uint64_t ask_peer(int fd)
+/* The event whose descriptor @fd is, and its cell; 0: of this machine none. */
+static uint64_t look_up(int fd, unsigned *cell)
 {
-	struct sockaddr_un a;
-	char prefix[GATE_NAME_MAX];
-	socklen_t len = sizeof(a);
-	uint64_t id = 0;
-	size_t n, i;
+	struct exchange x = {.request = {.op = GATE_LOOKUP}};
+	struct stat st;
+	uint64_t id;
 
-	if (preload_machine() <= 0 || getpeername(fd, (struct sockaddr *)&a, &len) ||
-	    a.sun_family != AF_UNIX || len <= offsetof(struct sockaddr_un, sun_path) + 1 ||
-	    a.sun_path[0])
+	if (fstat(fd, &st) || !gate_is_event(&st))
 		return 0;
-	snprintf(prefix, sizeof(prefix), "quipu/%ld/ev/", preload_machine());
-	n = strlen(prefix);
-	len -= (socklen_t)offsetof(struct sockaddr_un, sun_path) + 1;
-	if (len <= n || memcmp(a.sun_path + 1, prefix, n))
-		return 0;
-	for (i = n; i < len; i++) {
-		if (a.sun_path[1 + i] < '0' || a.sun_path[1 + i] > '9')
-			return 0;
-		id = id * 10 + (uint64_t)(a.sun_path[1 + i] - '0');
-	}
-	return id;
-}
-
-static bool look_up(uint64_t id, unsigned *cell)
-{
-	struct exchange x = {.request = {.op = GATE_LOOKUP, .event = id}};
-
+	id = preload_board ? board_find(preload_board, (uint32_t)st.st_ino, cell) : 0;
+	if (id)
+		return id;
+	x.request.args[0] = (uint32_t)st.st_ino;
 	if (!preload_exchange(&x) || x.reply.result < 0)
-		return false;
+		return 0;
 	*cell = (unsigned)x.reply.values[1];
-	return true;
+	return x.reply.values[0];
 }
 
 /* Is @fd an event? Its id and, if wanted, cell. Descriptors come by open, dup, fork, exec and
@@ -126,9 +109,9 @@ uint64_t preload_event(int fd, unsigned *cell)
 		k = &here;
 	if (k->nature == UNKNOWN) {
 		errno = 0;
-		k->id = ask_peer(fd);
+		k->id = look_up(fd, &k->cell);
 		if (errno != EBADF) /* what comes under a number that is free now may be one */
-			k->nature = k->id && look_up(k->id, &k->cell) ? EVENT : OTHER;
+			k->nature = k->id ? EVENT : OTHER;
 		errno = err;
 	}
 	if (k->nature != EVENT)
@@ -415,7 +398,7 @@ EXPORT ssize_t read(int fd, void *buf, size_t n)
 	return id ? read_event(id, cell, buf, n) : real_read(fd, buf, n);
 }
 
-/* An event cannot be written; its socket could. */
+/* An event cannot be written: EINVAL, not a pipe's EBADF. */
 EXPORT ssize_t write(int fd, const void *buf, size_t n)
 {
 	if (!preload_event(fd, NULL))

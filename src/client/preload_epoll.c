@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * The preload library's epoll. A kernel's event is ready once for each wake-up, and hangs up as
- * long as it has no buffer (perf ABI sheet A16 "poll"); the socket that stands for it would be
+ * long as it has no buffer (perf ABI sheet A16 "poll"); the pipe that stands for it would be
  * ready for ever after its first token. So tokens are taken here as poll(2) does it, and what hangs
  * up is told beside what the host tells. What an epoll descriptor watches is known to the process
  * that told it, and to its forks; a program that inherits one over exec sees the tokens.
@@ -108,7 +108,7 @@ static int add_ends(int ep, struct epoll_event *e, int used, int max)
 	return used;
 }
 
-/* What the host says of sockets becomes what a kernel says of events: tokens are taken, and ends
+/* What the host says of pipes becomes what a kernel says of events: tokens are taken, and ends
  * are left to add_ends. Entries are matched by the client's data. */
 static int settle(int ep, struct epoll_event *e, int n)
 {
@@ -122,7 +122,8 @@ static int settle(int ep, struct epoll_event *e, int n)
 			w = w->next;
 		if (w) {
 			preload_drain(w->fd);
-			e[i].events &= preload_poll_at_once(w->fd) ? 0 : EPOLLIN | EPOLLRDNORM;
+			e[i].events &=
+				preload_poll_at_once(w->fd) ? 0 : EPOLLIN | EPOLLRDNORM | EPOLLHUP;
 		}
 		if (e[i].events)
 			e[kept++] = e[i];

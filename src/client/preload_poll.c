@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * The preload library's waiting. What poll(2) says of an event's descriptor is not what it says of
- * the socket that stands for it (perf ABI sheet A16 "poll", C3); and a kernel has finished with a
+ * the pipe that stands for it (perf ABI sheet A16 "poll", C3); and a kernel has finished with a
  * task, its last records written, before its parent hears of its end.
  */
 #include <errno.h>
+#include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
 #include <sys/resource.h>
 #include <sys/select.h>
-#include <sys/socket.h>
+#include <sys/uio.h>
 #include <sys/wait.h>
 
 #include "client/preload.h"
@@ -22,9 +23,12 @@ REAL(int, ppoll, (struct pollfd * p, nfds_t n, const struct timespec *t, const s
 
 void preload_drain(int fd)
 {
-	char bytes[64];
+	char bytes[512];
 
-	while (recv(fd, bytes, sizeof(bytes), MSG_DONTWAIT) > 0)
+	struct iovec room = {.iov_base = bytes, .iov_len = sizeof(bytes)};
+
+	/* A read that never waits, whatever the client's flags are. */
+	while (vmsplice(fd, &room, 1, SPLICE_F_NONBLOCK) > 0)
 		;
 }
 
@@ -55,9 +59,11 @@ static int settle(struct pollfd *p, nfds_t n)
 			short end = preload_poll_at_once(p[i].fd);
 
 			preload_drain(p[i].fd);
-			p[i].revents =
-				end ? end
-				    : (short)(p[i].revents & (POLLIN | POLLRDNORM) & p[i].events);
+			if (end)
+				p[i].revents = end;
+			else /* POLLHUP: there is no machine any more */
+				p[i].revents &=
+					(short)((p[i].events & (POLLIN | POLLRDNORM)) | POLLHUP);
 		}
 		ready += p[i].revents != 0;
 	}

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The preload library's signals: when a REFRESH runs out, a kernel says POLL_HUP; a socket that
+ * The preload library's signals: when a REFRESH runs out, a kernel says POLL_HUP; a pipe that
  * lives on can only say POLL_IN, so the handler's siginfo is put right before it is called. perf
  * ABI sheet A16 ("Signals"), C3. Handlers without siginfo have nothing to be put right.
  */

@@ -8,10 +8,11 @@
  * one host: no byte order, no versions of layout beyond GATE_VERSION. Every word of a request is
  * checked by the machine; the client trusts the machine.
  *
- * An event's descriptor is the client's end of a SEQPACKET pair whose other end the machine binds
- * to gate_event_name(): getpeername(2) tells in any process which event it is. The machine sends
- * one-byte tokens through it: a wake-up, or with O_ASYNC an overflow. The end of the client's last
- * copy is the end of the event.
+ * An event's descriptor is the read end of a pipe whose other end is the machine's. fstat(2) tells
+ * in any process which event it is: its mode is no other pipe's (gate_is_event), its number is in
+ * the event's cell of the board (board_find). The machine sends one-byte tokens through it: a
+ * wake-up, or with O_ASYNC an overflow. The end of the client's last copy is the end of the event,
+ * and not before that the pipe may become another's.
  *
  * The board is a page of the machine's that every client maps for reading: what an event would
  * answer to read(2), as long as nothing has happened since (struct board_cell).
@@ -31,9 +32,10 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/un.h>
 
-#define GATE_VERSION 2u
+#define GATE_VERSION 3u
 #define GATE_ENV     "QUIPU_GATE"	 /* the machine's process id */
 #define GATE_CPUS    "QUIPU_CPUS"	 /* how many CPUs it has */
 #define GATE_HOST    "QUIPU_HOST_EVENTS" /* set: what is no PMU of the machine's is the host's */
@@ -53,7 +55,7 @@ enum gate_op {
 			 * page */
 	GATE_OPEN, /* args: pid, cpu, group's id or 0 or GATE_FOREIGN, flags; payload: the readable
 		    * part of the attr. values: id, cell; descriptor: the event */
-	GATE_LOOKUP,	 /* event. values: id, cell */
+	GATE_LOOKUP,	 /* event, or 0; args: the number of its pipe, then. values: id, cell */
 	GATE_READ_EVENT, /* event, args: length. result: bytes; payload */
 	GATE_IOCTL, /* event, args: command, value (SET_OUTPUT: id, 0 for -1, GATE_FOREIGN). values:
 		       id for ID */
@@ -128,7 +130,8 @@ struct board_cell {
 	uint32_t flags;
 	uint64_t id;	 /* 0: free */
 	uint64_t epoch;	 /* the words stand as long as this is the board's; 0: never */
-	uint64_t length; /* of what read(2) gives */
+	uint32_t length; /* of what read(2) gives */
+	uint32_t pipe;	 /* number of the pipe that is its descriptor */
 	uint64_t words[BOARD_WORDS];
 	uint64_t since; /* the clock's ns at which they were so */
 	uint64_t until; /* ns behind since from which the machine must be asked again */
@@ -178,9 +181,32 @@ static inline void gate_name(char name[GATE_NAME_MAX], long machine)
 	snprintf(name, GATE_NAME_MAX, "quipu/%ld/gate", machine);
 }
 
-static inline void gate_event_name(char name[GATE_NAME_MAX], long machine, uint64_t id)
+/* Read by its owner alone, and sticky, which means nothing: pipe(2) makes none of that kind. */
+#define GATE_PIPE_MODE 01400u
+
+/* Of a descriptor: could it be an event, of any machine? */
+static inline int gate_is_event(const struct stat *st)
 {
-	snprintf(name, GATE_NAME_MAX, "quipu/%ld/ev/%llu", machine, (unsigned long long)id);
+	return st->st_mode == (S_IFIFO | GATE_PIPE_MODE);
+}
+
+#define BOARD_PROBES 16u /* cells from a pipe's own on in which it is looked for */
+
+/* The event whose descriptor is @pipe, and its cell; 0: the machine must be asked. */
+static inline uint64_t board_find(const struct board *b, uint32_t pipe, unsigned *cell)
+{
+	for (unsigned i = 0; i < BOARD_PROBES; i++) {
+		unsigned n = (pipe + i) % BOARD_CELLS;
+		const struct board_cell *c = &b->cells[n];
+		uint64_t id = __atomic_load_n(&c->id, __ATOMIC_ACQUIRE);
+
+		if (id && __atomic_load_n(&c->pipe, __ATOMIC_ACQUIRE) == pipe &&
+		    __atomic_load_n(&c->id, __ATOMIC_RELAXED) == id) {
+			*cell = n;
+			return id;
+		}
+	}
+	return 0;
 }
 
 #endif

@@ -10,7 +10,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <linux/sockios.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <sys/ioctl.h>
@@ -94,19 +93,6 @@ void gate_tell_still(struct gate *g)
 
 /* ---- what the core says of an event ---- */
 
-/* One wake-up at a time is under way; with O_ASYNC each is a signal, and the last ones are missed
- * by nobody. */
-static void send_token(struct gate_event *e)
-{
-	int waiting = 0;
-
-	if (!e || e->source.fd < 0)
-		return;
-	if (!e->async && !ioctl(e->source.fd, SIOCOUTQ, &waiting) && waiting)
-		return;
-	send(e->source.fd, "", 1, MSG_DONTWAIT | MSG_NOSIGNAL);
-}
-
 static void set_flag(struct gate *g, struct gate_event *e, uint32_t flag)
 {
 	__atomic_fetch_or(&g->board->cells[e->cell].flags, flag, __ATOMIC_SEQ_CST);
@@ -127,7 +113,7 @@ void gate_wake(void *arg, struct quipu_event *event, unsigned bits)
 	if (bits & (EPOLLHUP | EPOLLERR))
 		set_flag(g, e, bits & EPOLLERR ? BOARD_ERR : BOARD_HUP);
 	if (!e->async || (bits & (EPOLLHUP | EPOLLERR)))
-		send_token(e);
+		descriptor_token(e);
 }
 
 void gate_hang_up(struct gate *g, pid_t pid)
@@ -137,7 +123,7 @@ void gate_hang_up(struct gate *g, pid_t pid)
 			if (e->hangs_up && e->pid == pid) {
 				e->hangs_up = false;
 				set_flag(g, e, BOARD_HUP);
-				send_token(e);
+				descriptor_token(e);
 			}
 }
 
@@ -153,7 +139,7 @@ void gate_sigio(void *arg, struct quipu_event *event, int code)
 	__atomic_store_n(&c->signals, c->signals + 1, __ATOMIC_RELAXED);
 	if (code == POLL_HUP)
 		__atomic_store_n(&c->ran_out, c->signals, __ATOMIC_RELEASE);
-	send_token(e);
+	descriptor_token(e);
 }
 
 /* ---- clients ---- */
@@ -537,12 +523,13 @@ struct gate *gate_new(void)
 	if (!g)
 		return NULL;
 	g->listener.fd = g->bell.fd = g->children.fd = g->tree_files.fd = g->board_fd =
-		g->posts_fd = -1;
+		g->posts_fd = g->own_fds = -1;
 	g->pid = getpid();
 	g->payload = malloc(GATE_PAYLOAD);
 	g->answer = malloc(GATE_PAYLOAD);
 	g->epoll = epoll_create1(EPOLL_CLOEXEC);
-	if (!g->payload || !g->answer || g->epoll < 0 || make_board(g) || watch_children(g)) {
+	if (!g->payload || !g->answer || g->epoll < 0 || make_board(g) || watch_children(g) ||
+	    descriptors_begin(g)) {
 		gate_free(g);
 		return NULL;
 	}
@@ -576,6 +563,7 @@ void gate_free(struct gate *g)
 {
 	if (!g)
 		return;
+	descriptors_end(g);
 	while (g->clients)
 		remove_client(g, g->clients);
 	for (unsigned i = 0; i < EVENT_BUCKETS; i++)
@@ -583,8 +571,10 @@ void gate_free(struct gate *g)
 			struct gate_event *e = g->events[i];
 
 			ask_event_hung_up(g, e);
-			if (g->events[i] == e) /* a mapping that nobody took back */
+			if (g->events[i] == e) { /* a mapping that nobody took back */
 				g->events[i] = e->chain;
+				gate_bury(g, &e->source);
+			}
 		}
 	while (g->tasks) {
 		struct host_task *t = g->tasks;

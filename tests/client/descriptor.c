@@ -612,6 +612,36 @@ static bool epoll_sees(void)
 			    after, once));
 }
 
+/* A descriptor that comes after another has nothing of it: no wake-up, no owner, no flag. */
+static bool nothing_left_of_another(void)
+{
+	struct pollfd p = {.events = POLLIN};
+	bool ok = true;
+
+	for (int i = 0; i < 3 && ok; i++) {
+		void *m;
+
+		p.fd = open_sampling(5000000);
+		m = mmap(NULL, 9 * PAGE, PROT_READ | PROT_WRITE, MAP_SHARED, p.fd, 0);
+		if (p.fd < 0 || m == MAP_FAILED)
+			return wrong("open or mmap: %s", strerror(errno));
+		ok = (!poll(&p, 1, 0) ||
+		      wrong("time %d: %#x before it is enabled", i, p.revents)) &&
+		     (!(fcntl(p.fd, F_GETFL) & O_ASYNC) || wrong("time %d: O_ASYNC", i)) &&
+		     (!fcntl(p.fd, F_GETOWN) || wrong("time %d: it has an owner", i));
+		ioctl(p.fd, PERF_EVENT_IOC_ENABLE, 0);
+		burn(20);
+		ioctl(p.fd, PERF_EVENT_IOC_DISABLE, 0);
+		fcntl(p.fd, F_SETOWN, getpid());
+		signal(SIGIO, SIG_IGN);
+		fcntl(p.fd, F_SETFL, O_RDWR | O_NONBLOCK | O_ASYNC);
+		munmap(m, 9 * PAGE);
+		close(p.fd);
+	}
+	signal(SIGIO, SIG_DFL);
+	return ok;
+}
+
 /* ---- reads without a round trip, and calls that are not waited for ---- */
 
 struct times {
@@ -783,6 +813,7 @@ static const struct {
 	{"poll tells of a wake-up once", wake_once},
 	{"select sees what poll does", select_sees},
 	{"epoll sees what poll does", epoll_sees},
+	{"nothing is left of the event before", nothing_left_of_another},
 	{"reads grow while it is enabled, and stand when it is not", grows_between_others},
 	{"an event of a CPU is off or on for all who look", switched_for_all},
 	{"a thread's own switches count what it runs between them", switched_by_itself},
