@@ -44,6 +44,7 @@ static int make_pipe(struct gate *g, struct gate_event *e)
 		return err;
 	}
 	e->pipe = (uint32_t)st.st_ino;
+	snprintf(e->name, sizeof(e->name), "%d", ends[1]);
 	e->closed = true;
 	return ends[0];
 }
@@ -51,11 +52,8 @@ static int make_pipe(struct gate *g, struct gate_event *e)
 /* Another read end of its pipe. */
 static int open_again(const struct gate *g, const struct gate_event *e, int flags)
 {
-	char number[16];
-	int fd;
+	int fd = openat(g->own_fds, e->name, O_RDONLY | O_CLOEXEC | flags);
 
-	snprintf(number, sizeof(number), "%d", e->source.fd);
-	fd = openat(g->own_fds, number, O_RDONLY | O_CLOEXEC | flags);
 	return fd < 0 ? -errno : fd;
 }
 
@@ -76,8 +74,11 @@ static bool wipe(const struct gate *g, struct gate_event *e)
 
 static void keep(struct gate *g, struct gate_event *e)
 {
-	*e = (struct gate_event){.source = e->source, .pipe = e->pipe, .closed = true};
-	e->chain = g->spares;
+	struct gate_event fresh = {
+		.source = e->source, .pipe = e->pipe, .closed = true, .chain = g->spares};
+
+	memcpy(fresh.name, e->name, sizeof(fresh.name));
+	*e = fresh;
 	g->spares = e;
 	g->nspares++;
 }

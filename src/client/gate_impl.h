@@ -48,6 +48,7 @@ struct gate_event {
 	bool async, closed;
 	uint32_t pipe; /* its number (protocol.h) */
 	bool told;     /* that a token is in it, perhaps */
+	char name[12]; /* of our end, among our descriptors */
 	bool sampling;
 	bool followed;		  /* counted in the board's word of that name */
 	bool hangs_up;		  /* its task has ended, the process is about to */
