@@ -172,7 +172,7 @@ static void the_calls_of_every_set_are_known(void **state)
 		{"x86_64", 231, CALL_EXIT_GROUP},  {"x86_64", 3, CALL_OTHER},
 		{"ppc64le", 90, CALL_MMAP},	   {"ppc64le", 172, CALL_SIGRETURN},
 		{"ppc64le", 11, CALL_EXECVE},	   {"ppc64le", 120, CALL_CLONE},
-		{"ppc64le", 234, CALL_EXIT},	   {"ppc64le", 6, CALL_OTHER},
+		{"ppc64le", 234, CALL_EXIT_GROUP}, {"ppc64le", 6, CALL_OTHER},
 		{"sparc64", 71, CALL_MMAP},	   {"sparc64", 101, CALL_SIGRETURN},
 		{"sparc64", 59, CALL_EXECVE},	   {"sparc64", 217, CALL_CLONE},
 		{"sparc64", 188, CALL_EXIT_GROUP}, {"sparc64", 6, CALL_OTHER},
