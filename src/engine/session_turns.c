@@ -5,10 +5,12 @@
  * for SLICE_NS by the clock of its CPU (SEG_SLOT_TURN), when it sleeps in a system call, yields or
  * ends. Engine sheet 10.1, 10.4, 11.2.
  *
- * What comes next never depends on how fast the host was: a thread counts as asleep when the host's
- * kernel says so, a new one does not begin before its creator sleeps, or has used up its slice, and
- * of those that could run the one that has waited longest does. Only what the threads of different
- * CPUs do to each other is as the host has it, and so is the end of a sleep beside others.
+ * What comes next does not depend on how fast the host was: a thread counts as asleep when the
+ * host's kernel says so, a new one does not begin before its creator sleeps, or has used up its
+ * slice, and of those that could run the one that has waited longest does. Still the host's are:
+ * what the threads of different CPUs do to each other, the end of a sleep beside others, whether
+ * the first turn of a CPU ends before the others that were made for it are heard of, and where the
+ * end of the process finds them.
  *
  * A thread that waits here stands in a block, and QEMU stops all threads of a process there for a
  * fork or the end of the process. When nobody else of the process moves, those that wait are let go
