@@ -5,12 +5,11 @@ along the program, and the stock perf reads them. TAP on standard output."""
 import os
 import re
 import subprocess
-import sys
-import tempfile
+
+from tap import TMP, check, end
 
 QUIPU, GUESTS = os.environ["QUIPU"], os.environ["QUIPU_GUEST_DIR"]
 ENV = {"PATH": "/usr/bin:/bin", "QUIPU_PLUGIN": os.environ["PLUGIN"], "HOME": "/nonexistent"}
-TMP = tempfile.mkdtemp()
 DATA = f"{TMP}/perf.data"
 SETS = {
     # machine, program, disassembler; transfers that say where to, those that do not, those that never fall through
@@ -22,18 +21,6 @@ SETS = {
                re.compile(r"^(?:(?:bnd|notrack|repz|data16|rex\.W) )*(?:jmp|call|ret)\b"),
                re.compile(r"^(?:(?:bnd|notrack|repz|addr32|data16|rex\.W) )*(?:jmp|call|ret|hlt|ud2)\b")),
 }
-
-number = failed = 0
-
-
-def check(name, ok, note=""):
-    global number, failed
-    number += 1
-    failed += not ok
-    print(f"{'ok' if ok else 'not ok'} {number} - {name}")
-    if not ok:
-        print("\n".join("# " + line for line in str(note).splitlines()[:12]))
-    sys.stdout.flush()
 
 
 def run(*command):
@@ -104,8 +91,7 @@ def main():
     other = run(QUIPU, "record", "-b", "-m", "riscv-u74", "-e", "instructions:u", "-o", DATA, "--", SETS["riscv64"][1], "5", "5")
     check("a machine without the records refuses, and says which has them",
           other.returncode and "quipu,branch-records" in other.stderr, other.stderr)
-    print(f"1..{number}")
-    sys.exit(failed != 0)
+    end()
 
 
 main()

@@ -8,33 +8,14 @@ import shutil
 import signal
 import struct
 import subprocess
-import sys
-import tempfile
 import time
+
+from tap import TMP, check, end, skip
 
 SEGRUN, PLUGIN, OWN, GUESTS = (os.environ[x] for x in ("SEGRUN", "PLUGIN", "ENGINE_GUESTS", "QUIPU_GUEST_DIR"))
 ENV = {"PATH": "/usr/bin:/bin"}
-TMP = tempfile.mkdtemp()
 SETS = ("riscv64", "ppc64le", "sparc64", "x86_64")
 ROOT = "/usr/riscv64-linux-gnu"
-
-number = failed = 0
-
-
-def check(name, ok, note=""):
-    global number, failed
-    number += 1
-    failed += not ok
-    print(f"{'ok' if ok else 'not ok'} {number} - {name}")
-    if not ok:
-        print("\n".join("# " + line for line in str(note).splitlines()[:12]))
-    sys.stdout.flush()
-
-
-def skip(name, why):
-    global number
-    number += 1
-    print(f"ok {number} - {name} # SKIP {why}")
 
 
 def guest(name, isa="riscv64"):
@@ -314,6 +295,4 @@ def case_34():
 for case in (case_14, case_15, case_17, case_18, case_20, case_21, case_25, case_28, case_29, case_30, case_31, case_33,
              case_34):
     case()
-print(f"1..{number}")
-shutil.rmtree(TMP)
-sys.exit(failed != 0)
+end()

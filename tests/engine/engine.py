@@ -10,29 +10,16 @@ import os
 import re
 import signal
 import subprocess
-import sys
-import tempfile
 import time
+
+from tap import TMP, check, end
 
 SEGRUN, PLUGIN = os.environ["SEGRUN"], os.environ["PLUGIN"]
 OWN, GUESTS = os.environ["ENGINE_GUESTS"], os.environ["QUIPU_GUEST_DIR"]
 QEMU = "qemu-riscv64"
 ENV = {"PATH": "/usr/bin:/bin"}
-TMP = tempfile.mkdtemp()
 STATIC = ["-f", "stack", "-l", "loads", "-l", "stores", "-l", "branches", "-l", "taken", "-l", "calls", "-l", "syscalls",
           "-s", "returns", "-s", "0x3"]
-
-number = failed = 0
-
-
-def check(name, ok, note=""):
-    global number, failed
-    number += 1
-    failed += not ok
-    print(f"{'ok' if ok else 'not ok'} {number} - {name}")
-    if not ok:
-        print("\n".join("# " + line for line in str(note).splitlines()[:12]))
-    sys.stdout.flush()
 
 
 def guest(name):
@@ -274,5 +261,4 @@ def test_ends():
 for test in (test_counts, test_samples, test_deadlines, test_stack, test_threads, test_processes, test_maps, test_rings,
              test_ends):
     test()
-print(f"1..{number}")
-sys.exit(failed != 0)
+end()

@@ -6,23 +6,12 @@ import os
 import re
 import resource
 import subprocess
-import sys
 import tempfile
+
+from tap import check, end
 
 QUIPU, GUESTS, TREE = os.environ["QUIPU"], os.environ["ENGINE_GUESTS"], os.environ["RISCV_DTS"]
 ENV = {"PATH": "/usr/bin:/bin", "QUIPU_PLUGIN": os.environ["PLUGIN"]}
-
-number = failed = 0
-
-
-def check(name, ok, note=""):
-    global number, failed
-    number += 1
-    failed += not ok
-    print(f"{'ok' if ok else 'not ok'} {number} - {name}")
-    if not ok:
-        print("\n".join("# " + line for line in str(note).splitlines()[:12]))
-    sys.stdout.flush()
 
 
 def stat(events, *command, options=()):
@@ -62,8 +51,7 @@ def main():
                   for o in ((), ("--timing", "full"), ("--timing", "base"))]
         base = stat("cycles:u", f"{GUESTS}/heavy.riscv64", "jit", "10", options=("-m", "riscv"))[0].get("cycles:u")
     check("--timing base overrides a tree that says full", cycles[0] == cycles[1] > cycles[2] == base, f"{cycles} {base}")
-    print(f"1..{number}")
-    sys.exit(failed != 0)
+    end()
 
 
 main()

@@ -7,29 +7,16 @@ import os
 import re
 import struct
 import subprocess
-import sys
-import tempfile
+
+from tap import TMP, check, end
 
 SEGRUN, PLUGIN, LOG = os.environ["SEGRUN"], os.environ["PLUGIN"], os.environ["ACCESS_LOG"]
 GUESTS = os.environ["QUIPU_GUEST_DIR"]
 QEMU = "qemu-riscv64"
 ENV = {"PATH": "/usr/bin:/bin"}
-TMP = tempfile.mkdtemp()
 SIGNALS = ["l1d-read-misses", "l1d-write-misses", "l1d-writebacks", "l1i-misses", "l2-read-misses", "l2-write-misses",
            "dtlb-read-misses", "dtlb-write-misses", "itlb-misses", "ll-read-misses", "ll-write-misses"]
 MODELS = [x for f in ("data", "fetch", "predict") for x in ("-f", f)]
-
-number = failed = 0
-
-
-def check(name, ok, note=""):
-    global number, failed
-    number += 1
-    failed += not ok
-    print(f"{'ok' if ok else 'not ok'} {number} - {name}")
-    if not ok:
-        print("\n".join("# " + line for line in str(note).splitlines()[:12]))
-    sys.stdout.flush()
 
 
 def guest(name):
@@ -241,5 +228,4 @@ def test_deadlines():
 
 for test in (test_against_simulator, test_branches, test_timing, test_deadlines):
     test()
-print(f"1..{number}")
-sys.exit(failed != 0)
+end()

@@ -6,27 +6,15 @@ import json
 import os
 import subprocess
 import sys
-import tempfile
+
+from tap import TMP, check, end
 
 QUIPU, EXECLOG, GUESTS = os.environ["QUIPU"], os.environ["EXECLOG"], os.environ["QUIPU_GUEST_DIR"]
 CONVERT = os.environ["CONVERT"]
 ENV = {"PATH": "/usr/bin:/bin", "QUIPU_PLUGIN": os.environ["PLUGIN"]}
-TMP = tempfile.mkdtemp()
 EVENTS = ["instructions:u", "cycles:u", "branches:u", "branch-misses:u", "L1-dcache-loads:u", "L1-dcache-stores:u",
           "L1-dcache-load-misses:u", "L1-dcache-store-misses:u", "L1-icache-load-misses:u", "LLC-loads:u",
           "dTLB-load-misses:u", "iTLB-load-misses:u"]
-
-number = failed = 0
-
-
-def check(name, ok, note=""):
-    global number, failed
-    number += 1
-    failed += not ok
-    print(f"{'ok' if ok else 'not ok'} {number} - {name}")
-    if not ok:
-        print("\n".join("# " + line for line in str(note).splitlines()[:12]))
-    sys.stdout.flush()
 
 
 def replay(trace, *options, machine="riscv"):
@@ -108,8 +96,7 @@ def main():
     cpus()
     edges()
     refusals()
-    print(f"1..{number}")
-    sys.exit(failed != 0)
+    end()
 
 
 main()

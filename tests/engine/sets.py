@@ -11,28 +11,15 @@ import os
 import re
 import shutil
 import subprocess
-import sys
-import tempfile
+
+from tap import TMP, check, end
 
 SEGRUN, PLUGIN, ACCESSES = os.environ["SEGRUN"], os.environ["PLUGIN"], os.environ["ACCESSES"]
 OWN = os.environ["ENGINE_GUESTS"]
 ENV = {"PATH": "/usr/bin:/bin"}
-TMP = tempfile.mkdtemp()
 SETS = ("riscv64", "ppc64le", "sparc64", "x86_64")
 TOOLS = {"riscv64": "riscv64-linux-gnu-", "ppc64le": "powerpc64le-linux-gnu-", "sparc64": "sparc64-linux-gnu-", "x86_64": ""}
 ALL = ["-f", "stack", "-l", "loads", "-l", "stores", "-l", "branches", "-l", "taken", "-l", "calls", "-l", "syscalls"]
-
-number = failed = 0
-
-
-def check(name, ok, note=""):
-    global number, failed
-    number += 1
-    failed += not ok
-    print(f"{'ok' if ok else 'not ok'} {number} - {name}")
-    if not ok:
-        print("\n".join("# " + line for line in str(note).splitlines()[:12]))
-    sys.stdout.flush()
 
 
 def guest(name, isa):
@@ -446,6 +433,4 @@ def test_self_modifying():
 for test in (test_counted, test_reference, test_taken, test_together, test_described, test_labelled, test_stack, test_frames, test_landings, test_accesses, test_exec,
              test_phantom, test_mispredicted, test_self_modifying):
     test()
-print(f"1..{number}")
-shutil.rmtree(TMP)
-sys.exit(failed != 0)
+end()

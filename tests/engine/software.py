@@ -7,30 +7,11 @@ import os
 import re
 import shutil
 import subprocess
-import sys
-import tempfile
+
+from tap import TMP, check, end, skip
 
 QUIPU, GUESTS = os.environ["QUIPU"], os.environ["QUIPU_GUEST_DIR"]
 ENV = {"PATH": "/usr/bin:/bin", "QUIPU_PLUGIN": os.environ["PLUGIN"], "HOME": "/nonexistent", "LC_ALL": "C"}
-TMP = tempfile.mkdtemp()
-
-number = failed = 0
-
-
-def check(name, ok, note=""):
-    global number, failed
-    number += 1
-    failed += not ok
-    print(f"{'ok' if ok else 'not ok'} {number} - {name}")
-    if not ok:
-        print("\n".join("# " + line for line in str(note).splitlines()[:12]))
-    sys.stdout.flush()
-
-
-def skip(name, why):
-    global number
-    number += 1
-    print(f"ok {number} - {name} # SKIP {why}")
 
 
 def run(*command):
@@ -140,6 +121,4 @@ def project():
 
 for part in (foreign, busybox, scripts, chains, git, project):
     part()
-print(f"1..{number}")
-shutil.rmtree(TMP)
-sys.exit(failed != 0)
+end()

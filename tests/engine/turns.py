@@ -7,26 +7,13 @@ import os
 import re
 import signal
 import subprocess
-import sys
-import tempfile
 import time
+
+from tap import TMP, check, end
 
 QUIPU, GUESTS, TREE = os.environ["QUIPU"], os.environ["ENGINE_GUESTS"], os.environ["RISCV_DTS"]
 ENV = {"PATH": "/usr/bin:/bin", "QUIPU_PLUGIN": os.environ["PLUGIN"], "HOME": "/nonexistent"}
-TMP = tempfile.mkdtemp()
 SLICE = 0.004  # seconds of model time
-
-number = failed = 0
-
-
-def check(name, ok, note=""):
-    global number, failed
-    number += 1
-    failed += not ok
-    print(f"{'ok' if ok else 'not ok'} {number} - {name}")
-    if not ok:
-        print("\n".join("# " + line for line in str(note).splitlines()[:12]))
-    sys.stdout.flush()
 
 
 def run(*command):
@@ -177,5 +164,4 @@ same_turns(2)
 too_many()
 crowds()
 bereft()
-print(f"1..{number}")
-sys.exit(failed != 0)
+end()
