@@ -21,6 +21,7 @@
 #include <sys/syscall.h>
 #include <sys/uio.h>
 #include <sys/utsname.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "client/notifier_impl.h"
@@ -433,6 +434,26 @@ static int64_t name_machine(struct call *c)
 	return notifier_poke(c, c->args[0], &u, sizeof(u)) ? 0 : -EFAULT;
 }
 
+/*
+ * A client's `sleep` is about to sleep: the host's kernel does it, the machine hears for how long.
+ * That it woke is not heard: its last sleep is over when it sleeps again, or ends.
+ */
+static int64_t sleep_a_while(struct call *c)
+{
+	bool clock = c->nr == SYS_clock_nanosleep;
+	struct exchange slept = {.request = {.op = GATE_SLEPT}},
+			sleeps = {.request = {.op = GATE_SLEEP}};
+	struct timespec t;
+
+	if (!c->party->sleeper ||
+	    notifier_peek(c, c->args[clock ? 2 : 0], &t, sizeof(t)) != sizeof(t) ||
+	    !gate_sleep_ns(&t, &sleeps.request.args[0]))
+		return PASS;
+	notifier_ask(c, &slept);
+	notifier_ask(c, &sleeps);
+	return PASS;
+}
+
 int64_t notifier_call(struct call *c)
 {
 	static const struct {
@@ -454,6 +475,8 @@ int64_t notifier_call(struct call *c)
 		{SYS_execveat, notifier_exec},
 		{SYS_ppoll, notifier_poll},
 		{SYS_epoll_ctl, notifier_epoll_ctl},
+		{SYS_nanosleep, sleep_a_while},
+		{SYS_clock_nanosleep, sleep_a_while},
 		{SYS_epoll_pwait, notifier_epoll_wait},
 		{SYS_epoll_pwait2, notifier_epoll_wait},
 		{SYS_pselect6, notifier_select},

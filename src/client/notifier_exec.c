@@ -321,6 +321,14 @@ static int64_t plan(struct call *c, struct exec *e, const struct wish *w, struct
 	return notifier_exchange(c->n, e->connection, e->tid, x);
 }
 
+/* It runs natively, and what it does there is to sleep (sleepers.c). */
+static bool is_sleeper(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+
+	return !strcmp(slash ? slash + 1 : path, GATE_SLEEPER);
+}
+
 int64_t notifier_exec(struct call *c)
 {
 	struct exec *e = calloc(1, sizeof(*e));
@@ -337,6 +345,7 @@ int64_t notifier_exec(struct call *c)
 	e->scratch = free_scratch(c->n);
 	if (!read_wish(c, &w))
 		goto pass;
+	c->party->sleeper = is_sleeper(w.path);
 	rc = plan(c, e, &w, &x);
 	/* Nobody counts what it runs, or nobody can tell. */
 	if (rc < 0 || (!rc && !x.reply.values[1]))

@@ -14,6 +14,7 @@
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "client/notifier_filter.h"
@@ -23,7 +24,7 @@
 #define HOST_ARCH AUDIT_ARCH_X86_64
 #define NR_X32	  0x40000000u
 
-enum kind { ALWAYS, ON_FD, ON_EVENT_IOCTL, ON_MAP, ON_PRCTL, ON_EXEC };
+enum kind { ALWAYS, ON_FD, ON_EVENT_IOCTL, ON_MAP, ON_PRCTL, ON_EXEC, ON_SPAN };
 
 static const struct rule {
 	unsigned nr;
@@ -52,6 +53,8 @@ static const struct rule {
 	{SYS_sched_setaffinity, ALWAYS, 0},
 	{SYS_execve, ON_EXEC, 0},
 	{SYS_execveat, ON_EXEC, 0},
+	{SYS_nanosleep, ALWAYS, 0},
+	{SYS_clock_nanosleep, ON_SPAN, 0},
 };
 #define RULES (sizeof(rules) / sizeof(rules[0]))
 
@@ -130,6 +133,10 @@ static void emit_rule(struct program *p, const struct rule *r, uint64_t cookie)
 		emit(p, (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K,
 						     PR_TASK_PERF_EVENTS_DISABLE, 2, 0));
 		need(p, BPF_JEQ, PR_TASK_PERF_EVENTS_ENABLE);
+		break;
+	case ON_SPAN: /* a sleep of some length, not to a point in time */
+		load(p, LOW(1));
+		need_not(p, BPF_JSET, TIMER_ABSTIME);
 		break;
 	case ON_EXEC: /* not ours: either half differs */
 		load(p, LOW(5));

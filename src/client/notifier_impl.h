@@ -38,6 +38,7 @@ struct party {
 	int pidfd;
 	int connection; /* to the machine, -1 */
 	int next_fd;	/* descriptors of events that it may have are below */
+	bool sleeper;	/* it runs, or tries to run, GATE_SLEEPER */
 	struct watched *watched;
 	size_t nwatched, nsets; /* nsets: of those in an epoll set */
 	struct party *next;

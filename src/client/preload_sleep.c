@@ -15,8 +15,6 @@ REAL(int, clock_nanosleep,
      (clockid_t clock, int flags, const struct timespec *t, struct timespec *left),
      (clock, flags, t, left))
 
-#define SECOND UINT64_C(1000000000)
-
 static bool is_sleeper(void)
 {
 	return !strcmp(program_invocation_short_name, GATE_SLEEPER) && preload_machine() > 0 &&
@@ -35,11 +33,11 @@ static void tell(uint32_t op, uint64_t ns)
 /* A time that the kernel would refuse is no sleep. */
 static bool begin(const struct timespec *t)
 {
-	if (!is_sleeper() || !t || t->tv_sec < 0 || t->tv_nsec < 0 || t->tv_nsec >= (long)SECOND)
+	uint64_t ns;
+
+	if (!is_sleeper() || !t || !gate_sleep_ns(t, &ns))
 		return false;
-	tell(GATE_SLEEP, (uint64_t)t->tv_sec < UINT64_MAX / SECOND - 1
-				 ? (uint64_t)t->tv_sec * SECOND + (uint64_t)t->tv_nsec
-				 : UINT64_MAX);
+	tell(GATE_SLEEP, ns);
 	return true;
 }
 

@@ -34,6 +34,7 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
+#include <time.h>
 
 #define GATE_VERSION 3u
 #define GATE_ENV     "QUIPU_GATE"	 /* the machine's process id */
@@ -179,6 +180,19 @@ static inline socklen_t gate_address(struct sockaddr_un *a, const char *name)
 static inline void gate_name(char name[GATE_NAME_MAX], long machine)
 {
 	snprintf(name, GATE_NAME_MAX, "quipu/%ld/gate", machine);
+}
+
+/* How long a sleep of @t is; 0: a kernel refuses it. */
+static inline int gate_sleep_ns(const struct timespec *t, uint64_t *ns)
+{
+	const uint64_t second = 1000000000u;
+
+	if (t->tv_sec < 0 || t->tv_nsec < 0 || t->tv_nsec >= (long)second)
+		return 0;
+	*ns = (uint64_t)t->tv_sec < UINT64_MAX / second - 1
+		      ? (uint64_t)t->tv_sec * second + (uint64_t)t->tv_nsec
+		      : UINT64_MAX;
+	return 1;
 }
 
 /* Read by its owner alone, and sticky, which means nothing: pipe(2) makes none of that kind. */

@@ -7,9 +7,11 @@
  * the host took to start it, to wake it and to tell its client is nobody's time, and a rerun
  * measures the same. perf ABI sheet B6; README.md, "The clock".
  *
+ * Below the notifier (--seccomp) nobody hears that it wakes: time stands at the sleep's end until
+ * it sleeps again, ends, or has had PATIENCE_NS to do so.
+ *
  * Not here: programs under the engine, whose sleeps the engine tells; programs that do more than
- * sleep, beside which the clock follows the host's; clients below the notifier (--seccomp), whose
- * sleeps nobody sees.
+ * sleep, beside which the clock follows the host's.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -28,6 +30,7 @@ struct sleeper {
 	struct source source; /* its pidfd */
 	pid_t pid;
 	enum state state;
+	bool unheard;	/* when it wakes */
 	uint64_t since; /* ns of the host's clock: its exec, or when it began to sleep */
 	uint64_t ns;	/* how long it sleeps */
 	uint64_t end;	/* the machine's time then */
@@ -59,8 +62,8 @@ void sleepers_exec(struct gate *g, const struct client *c, const char *path)
 	struct sleeper *s;
 	int fd;
 
-	if (strcmp(slash ? slash + 1 : path, GATE_SLEEPER) || c->spoken_for || !g->nevents ||
-	    find(g, c->who.pid) || !tasks_is_helper(g, c->who.pid))
+	if (strcmp(slash ? slash + 1 : path, GATE_SLEEPER) || !g->nevents || find(g, c->who.pid) ||
+	    !tasks_is_helper(g, c->who.pid))
 		return;
 	s = calloc(1, sizeof(*s));
 	fd = (int)syscall(SYS_pidfd_open, c->who.pid, 0);
@@ -71,6 +74,7 @@ void sleepers_exec(struct gate *g, const struct client *c, const char *path)
 		return;
 	}
 	s->pid = c->who.pid;
+	s->unheard = c->spoken_for;
 	s->since = gate_host_ns();
 	s->next = g->sleepers;
 	g->sleepers = s;
@@ -122,6 +126,16 @@ void sleepers_ended(struct gate *g, struct sleeper *s)
 	drop(g, s);
 }
 
+/* It has had its time, and does something else now. */
+static bool goes_on(const struct sleeper *s, uint64_t now)
+{
+	uint64_t passed = now > s->since ? now - s->since : 0;
+
+	if (s->state == SLEEPS)
+		return s->unheard && passed > s->ns && passed - s->ns > PATIENCE_NS;
+	return passed > PATIENCE_NS;
+}
+
 uint64_t sleepers_limit(struct gate *g, uint64_t now)
 {
 	uint64_t limit = UINT64_MAX;
@@ -131,7 +145,7 @@ uint64_t sleepers_limit(struct gate *g, uint64_t now)
 		uint64_t end = s->state == SLEEPS ? s->end : 0;
 
 		next = s->next;
-		if (s->state != SLEEPS && now > s->since + PATIENCE_NS) {
+		if (goes_on(s, now)) {
 			drop(g, s);
 			continue;
 		}

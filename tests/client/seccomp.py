@@ -233,7 +233,7 @@ while time.monotonic() < end:
     for pid in pids: os.waitpid(pid, 0)
 settle(speaker, a); settle(machine, b, "pidfd")  # a process that an event was asked for is watched to its end
 print(before, count())
-""").split()
+""", timeout=10 * seconds + 120).split()
     equal(got[0], got[1], "counts before and after")
 
 
