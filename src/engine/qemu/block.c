@@ -13,6 +13,7 @@
 
 #define CHUNK_BYTES   (1u << 20)
 #define FIRST_BUCKETS 4096u
+#define LINK	      AHEAD_R(15) /* %o7 of sparc64, where a call leaves its own address */
 
 /* ---- rates ---- */
 
@@ -230,6 +231,26 @@ static void set_flow(struct block *b, const struct insn *cti, bool slot_inside)
 	b->target = b->fall;
 }
 
+/*
+ * sparc64: the slot of a call gives its caller's window back, or puts another address where it left
+ * its own: what is called returns to the caller's caller, and no frame is made.
+ */
+static bool slot_leaves(const struct insn *slot)
+{
+	const struct ahead_operands *o = &slot->label.operands;
+
+	return o->window == AHEAD_RESTORE ||
+	       (o->dest == LINK && o->source[0] != LINK && o->source[1] != LINK);
+}
+
+static void leave(struct block *b)
+{
+	if (b->flow == FLOW_CALL)
+		b->flow = FLOW_JUMP;
+	else if (b->flow == FLOW_ICALL)
+		b->flow = FLOW_IJUMP;
+}
+
 static void fill(struct block *b, const struct rates *r, const struct insn *insn, unsigned n,
 		 bool labels)
 {
@@ -243,6 +264,8 @@ static void fill(struct block *b, const struct rates *r, const struct insn *insn
 	if (n > 1 && insn[n - 2].delay == DELAY_ALWAYS)
 		cti--; /* the last one is its slot */
 	set_flow(b, cti, cti < &insn[n - 1]);
+	if (cti < &insn[n - 1] && slot_leaves(&insn[n - 1]))
+		leave(b);
 	for (unsigned i = 0; i < n; i++) {
 		offsets[i] = (uint16_t)(insn[i].pc - b->pc);
 		classes[i] = insn[i].class;
