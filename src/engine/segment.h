@@ -102,6 +102,8 @@ enum seg_reason {
 	SEG_BELL_TURN = 1u << 16,    /* its CPU was given to another while it was in a system call:
 					it waits for its turn */
 	SEG_BELL_YIELD = 1u << 17,   /* it lets others run (sched_yield) */
+	SEG_BELL_MADE = 1u << 18,    /* the call of SEG_BELL_CLONE has returned; arg: the same, and
+					above 32 bits the tid or pid of what was made, 0: nothing */
 };
 
 enum seg_state {

@@ -23,6 +23,8 @@ static void serve_reasons(struct session *s, struct proc *p, unsigned v, uint32_
 		session_serve_thread(s, p, v);
 	if (reason & SEG_BELL_CLONE)
 		session_serve_clone(s, p, v, arg);
+	if (reason & SEG_BELL_MADE)
+		session_serve_made(s, p, v, arg);
 	if ((reason & SEG_BELL_SLEPT) && c)
 		quipu_system_idle(s->system, (unsigned)(c - s->cpus),
 				  session_turns_slept(s, p, v, arg));
@@ -138,5 +140,6 @@ uint64_t session_serve_all(struct session *s)
 		if (p && !p->dead)
 			serve_proc(s, p);
 	}
+	session_turns_settle(s);
 	return pending;
 }

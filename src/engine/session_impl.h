@@ -14,6 +14,12 @@
 /* A signal's place: lane 0..7, or 8 + scalar. */
 #define SEG_INDEXES (SEG_LANES + SEG_SCALARS)
 
+/* How long something was waited for that may never come. */
+struct patience {
+	uint64_t looked; /* ns of the host, 0: not yet */
+	uint64_t left;	 /* ns */
+};
+
 /* A deadline that the hardware floor armed, and what the vCPU was last given. */
 struct want {
 	struct quipu_deadline d; /* at: in the CPU's own count */
@@ -38,7 +44,8 @@ struct cpu_state {
 	unsigned on_vcpu;
 	struct proc *turn; /* whose turn it is, NULL: nobody's (session_turns.c) */
 	unsigned turn_vcpu;
-	bool settling;
+	bool settling; /* nobody has the turn before those that come have come */
+	struct patience patience;
 };
 
 /* Forks of a thread whose child has not begun yet. */
@@ -60,6 +67,7 @@ struct proc {
 	struct cpu_state *cpu[SEG_VCPUS];
 	int placed[SEG_VCPUS];
 	uint64_t born[SEG_VCPUS];	       /* ns, its creator's clock */
+	unsigned made_on[SEG_VCPUS];	       /* its creator's CPU */
 	uint64_t tail[SEG_VCPUS];	       /* of the ring: our own copy */
 	uint64_t seen[SEG_VCPUS][SEG_INDEXES]; /* view of a thread that another took the CPU from */
 	uint64_t lost_seen[SEG_VCPUS];
@@ -70,9 +78,15 @@ struct proc {
 	/* session_turns.c */
 	uint8_t turn[SEG_VCPUS];
 	bool nudged[SEG_VCPUS];
-	bool made[SEG_VCPUS];		/* it has made threads since it stopped last */
-	uint32_t held[SEG_VCPUS];	/* the bell that waits */
-	uint64_t since[SEG_VCPUS];	/* session.turns when it had its CPU last, or was made */
+	bool made[SEG_VCPUS];	       /* it has made threads since it stopped last */
+	uint32_t held[SEG_VCPUS];      /* the bell that waits */
+	uint64_t since[SEG_VCPUS];     /* session.turns when it had its CPU last, or was made */
+	uint64_t turn_ends[SEG_VCPUS]; /* its own cycles; 0: not known yet */
+	bool given_up[SEG_VCPUS];      /* nobody waits any more for it to come */
+	unsigned child[SEG_VCPUS];     /* which it waits for; SEG_VCPUS: a process */
+	pid_t child_tid[SEG_VCPUS];
+	uint32_t unslotted[SEG_VCPUS]; /* seg_header.unslotted before its fork */
+	struct patience patience[SEG_VCPUS];
 	uint64_t away_since[SEG_VCPUS]; /* ns of its CPU; 0: it was not away */
 	int stat_fd[SEG_VCPUS];		/* of the thread in /proc, + 1; 0: none is open */
 	struct proc *maker[SEG_VCPUS];
@@ -164,6 +178,9 @@ void session_serve_start(struct session *, struct proc *, unsigned v);
 void session_serve_fork(struct session *, struct proc *, unsigned v, uint64_t from);
 void session_serve_thread(struct session *, struct proc *, unsigned v);
 void session_serve_clone(struct session *, struct proc *, unsigned v, uint64_t child);
+void session_serve_made(struct session *, struct proc *, unsigned v, uint64_t made);
+/* A fork of @v whose child will not be heard of. */
+void session_forget_fork(struct session *, struct proc *, unsigned v);
 void session_serve_leaving(struct session *, struct proc *, unsigned v, bool all);
 /* The thread's final counts stay with the CPU that it leaves. */
 void session_leave(struct session *, struct proc *, unsigned v);
@@ -184,12 +201,19 @@ void session_answer(struct session *, struct proc *, unsigned v);
 void session_ack(const struct proc *, unsigned v, uint32_t bell);
 
 /* session_turns.c */
+/* Does who is next depend on model time alone? */
+bool session_takes_turns(const struct session *);
+/* Choose who is next where that could not be said before. */
+void session_turns_settle(struct session *);
 /* Is it known that @v rang @bell, and does it wait for its turn? */
 bool session_turns_held(const struct proc *, unsigned v, uint32_t bell);
 /* The end of @v's turn, among its deadlines. */
 void session_turns_deadline(struct session *, struct cpu_state *, struct proc *, unsigned v);
 /* @v is making thread @child; SEG_VCPUS: a process. */
 void session_turns_made(struct session *, struct proc *, unsigned v, unsigned child);
+/* The call of @v that made @child (SEG_VCPUS: a process) has returned; it waits until that is
+ * there. */
+void session_turns_await(struct session *, struct proc *, unsigned v, unsigned child, pid_t tid);
 /* @v is there, and was made by thread @maker_vcpu of @maker (NULL: nobody knows). */
 void session_turns_born(struct session *, struct proc *, unsigned v, struct proc *maker,
 			unsigned maker_vcpu);
@@ -205,6 +229,15 @@ uint64_t session_turns_slept(struct session *, struct proc *, unsigned v, uint64
 void session_turns_close(struct proc *);
 /* Look after those that wait. True: and again soon. */
 bool session_turns_look(struct session *);
+
+/* session_host.c: the letter of a thread's state in proc(5), 0: there is none such. */
+char session_host_state(pid_t pid, pid_t tid);
+char session_thread_state(struct proc *, unsigned v);
+bool session_host_gone(char state);
+bool session_host_stopped(char state);
+/* In one and the same system call, and not while it waits for the machine before or after one. */
+bool session_sleeps_in_call(struct proc *, unsigned v);
+void session_forget_stat(struct proc *, unsigned v);
 
 /* session_house.c */
 void session_close_house(struct session *);

@@ -51,6 +51,13 @@ static int choose_cpu(struct session *s)
 	return cpu;
 }
 
+/* Nobody comes there after all. */
+static void leave_cpu(struct session *s, int cpu)
+{
+	if (cpu >= 0 && !--s->cpus[cpu].threads)
+		quipu_system_leave(s->system, (unsigned)cpu);
+}
+
 /* As @pid asked for: alone or beside others, as on any machine. */
 static int choose_cpu_for(struct session *s, pid_t pid)
 {
@@ -195,6 +202,7 @@ static void note_fork(struct session *s, struct proc *p, unsigned v)
 
 	if (f->n == FORKS_PENDING)
 		return;
+	p->unslotted[v] = __atomic_load_n(&s->head->unslotted, __ATOMIC_RELAXED);
 	f->born[f->n] =
 		p->cpu[v] ? quipu_system_now(s->system, (unsigned)(p->cpu[v] - s->cpus)) : 0;
 	f->cpu[f->n++] = choose_cpu(s);
@@ -215,6 +223,14 @@ static bool take_fork(struct proc *p, unsigned v, int *cpu, uint64_t *born)
 	return true;
 }
 
+void session_forget_fork(struct session *s, struct proc *p, unsigned v)
+{
+	struct fork_note *f = &p->forks[v];
+
+	if (f->n)
+		leave_cpu(s, f->cpu[--f->n]);
+}
+
 void session_serve_clone(struct session *s, struct proc *p, unsigned v, uint64_t child)
 {
 	session_turns_made(s, p, v, child < SEG_VCPUS ? (unsigned)child : SEG_VCPUS);
@@ -226,6 +242,37 @@ void session_serve_clone(struct session *s, struct proc *p, unsigned v, uint64_t
 	p->born[child] =
 		p->cpu[v] ? quipu_system_now(s->system, (unsigned)(p->cpu[v] - s->cpus)) : 0;
 	p->parent[child] = p->tasks[v];
+	p->made_on[child] = p->cpu[v] ? (unsigned)(p->cpu[v] - s->cpus) : SEG_VCPUS;
+}
+
+void session_serve_made(struct session *s, struct proc *p, unsigned v, uint64_t made)
+{
+	uint32_t child = (uint32_t)made;
+	pid_t tid = (pid_t)(made >> 32);
+
+	if (child > SEG_VCPUS)
+		return;
+	if (tid > 0) {
+		session_turns_await(s, p, v, child, tid);
+	} else if (child == SEG_VCPUS) {
+		session_forget_fork(s, p, v);
+	} else if (!p->tasks[child] && p->placed[child] >= 0) {
+		leave_cpu(s, p->placed[child]);
+		p->placed[child] = -1;
+	}
+}
+
+/*
+ * The CPU by whose clock a thread or process begins: that of its creator, which stands still where
+ * who takes turns is born; else its own, which does not begin before its creator's time.
+ */
+static unsigned birth_cpu(struct session *s, int cpu, unsigned made_on, uint64_t born)
+{
+	if (session_takes_turns(s) && made_on < s->machine->ncpus)
+		return made_on;
+	if (cpu >= 0 && !s->cpus[cpu].on)
+		quipu_system_wake(s->system, (unsigned)cpu, born); /* before FORK is stamped */
+	return cpu >= 0 ? (unsigned)cpu : 0;
 }
 
 void session_serve_thread(struct session *s, struct proc *p, unsigned v)
@@ -235,14 +282,11 @@ void session_serve_thread(struct session *s, struct proc *p, unsigned v)
 	struct quipu_task *parent = p->parent[v], *task;
 
 	s->facts.threads++;
-	if (cpu >= 0 && !s->cpus[cpu].on)
-		quipu_system_wake(s->system, (unsigned)cpu,
-				  p->born[v]); /* before FORK is stamped */
 	task = quipu_task_new(s->core, parent, (pid_t)p->seg->pid, (pid_t)vcpu->tid, true, NULL,
-			      cpu >= 0 ? (unsigned)cpu : 0);
+			      birth_cpu(s, cpu, p->made_on[v], p->born[v]));
 	if (cpu >= 0 && s->task_new)
 		s->task_new(s->task_arg, task);
-	board(s, p, v, task, cpu, p->born[v]);
+	board(s, p, v, task, cpu, session_takes_turns(s) ? 0 : p->born[v]);
 	session_turns_born(s, p, v, p, vcpu->parent < SEG_VCPUS ? vcpu->parent : 0);
 }
 
@@ -250,6 +294,7 @@ void session_serve_fork(struct session *s, struct proc *p, unsigned v, uint64_t 
 {
 	struct proc *parent = from < SEG_PROCS && s->procs[from].base ? &s->procs[from] : NULL;
 	struct quipu_task *of, *task;
+	unsigned made_on = SEG_VCPUS;
 	uint64_t born = 0;
 	int cpu = -1;
 
@@ -260,13 +305,14 @@ void session_serve_fork(struct session *s, struct proc *p, unsigned v, uint64_t 
 		cpu = choose_cpu(s);
 
 	s->facts.threads++;
-	if (cpu >= 0 && !s->cpus[cpu].on)
-		quipu_system_wake(s->system, (unsigned)cpu, born);
+	if (parent && parent->cpu[v])
+		made_on = (unsigned)(parent->cpu[v] - s->cpus);
 	task = quipu_task_new(s->core, of, (pid_t)p->seg->pid, (pid_t)p->seg->pid, false, NULL,
-			      cpu >= 0 ? (unsigned)cpu : 0);
+			      birth_cpu(s, cpu, made_on, born));
 	if (cpu >= 0 && s->task_new)
 		s->task_new(s->task_arg, task);
-	board(s, p, v, task, cpu, born);
+	p->born[v] = born;
+	board(s, p, v, task, cpu, session_takes_turns(s) ? 0 : born);
 	session_turns_born(s, p, v, parent, v);
 	p->started = true;
 }

@@ -5,34 +5,35 @@
  * for SLICE_NS by the clock of its CPU (SEG_SLOT_TURN), when it sleeps in a system call, yields or
  * ends. Engine sheet 10.1, 10.4, 11.2.
  *
- * What comes next does not depend on how fast the host was: a thread counts as asleep when the
- * host's kernel says so, a new one does not begin before its creator sleeps, or has used up its
- * slice, and of those that could run the one that has waited longest does. Still the host's are:
- * what the threads of different CPUs do to each other, the end of a sleep beside others, whether
- * the first turn of a CPU ends before the others that were made for it are heard of, and where the
- * end of the process finds them.
+ * What comes next does not depend on how fast the host was. A thread exists from the return of the
+ * call that made it, by the clock of its maker: that stands until the new one has rung. It does not
+ * begin before its maker sleeps, or has used up its slice. A thread sleeps when the host's kernel
+ * says so. Where a turn ends is settled when it begins; at its end, as when a thread sleeps, yields
+ * or ends, nobody of the CPU runs, and the choice waits until those that may wake others of it are
+ * gone, and those that are awake have rung: then the one that has waited longest is next. Each of
+ * these waits ends after PATIENCE_NS, and then the figures are not exact.
+ *
+ * Still the host's are: what the threads of different CPUs do to each other, the end of a sleep
+ * beside others, what comes from outside (input, signals, a stop), and where the end of the process
+ * finds the threads of other CPUs.
  *
  * A thread that waits here stands in a block, and QEMU stops all threads of a process there for a
  * fork or the end of the process. When nobody else of the process moves, those that wait are let go
  * a little (nudge). Not here: the open house, where threads run side by side.
  */
 #include <dirent.h>
-#include <fcntl.h>
-#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
-#include <unistd.h>
 
 #include <quipu/bits.h>
 
 #include "engine/session_impl.h"
 
 #define SLICE_NS     UINT64_C(4000000)
-#define SETTLE_NS    2000000000L /* more than a busy host takes to run a thread that was woken */
-#define SETTLE_PAUSE 50000L
-#define YIELDS	     16
+#define PATIENCE_NS  UINT64_C(10000000000) /* more than a busy host takes to run a thread */
+#define LOOK_MOST_NS UINT64_C(10000000)	   /* of it in a look: the machine may have stood itself */
 
 /* What a thread is on its CPU, or waits for. proc.turn */
 enum turn {
@@ -41,11 +42,12 @@ enum turn {
 	TURN_BORN,	/* waits until its creator stops */
 	TURN_WAITS,	/* for its CPU */
 	TURN_HAS,
-	TURN_AWAY, /* sleeps in a system call; another may have the CPU */
-	TURN_LEFT, /* has said that it ends, and is not gone yet: who waits for that sleeps */
+	TURN_MAKES, /* has it, and stands until what it has made is there */
+	TURN_AWAY,  /* sleeps in a system call; another may have the CPU */
+	TURN_LEFT,  /* has said that it ends, and is not gone yet: who waits for that sleeps */
 };
 
-static bool takes_turns(const struct session *s)
+bool session_takes_turns(const struct session *s)
 {
 	return !s->house && s->head->exact;
 }
@@ -53,6 +55,12 @@ static bool takes_turns(const struct session *s)
 static bool waits(const struct proc *p, unsigned v)
 {
 	return p->turn[v] == TURN_WAITS || p->turn[v] == TURN_BORN;
+}
+
+/* It has rung, and is answered here. */
+static bool is_held(const struct proc *p, unsigned v)
+{
+	return waits(p, v) || p->turn[v] == TURN_MAKES;
 }
 
 /* And has not been let go a little. */
@@ -63,7 +71,7 @@ static bool stands(const struct proc *p, unsigned v)
 
 bool session_turns_held(const struct proc *p, unsigned v, uint32_t bell)
 {
-	return waits(p, v) && p->held[v] == bell;
+	return is_held(p, v) && p->held[v] == bell;
 }
 
 static bool has_turn(const struct cpu_state *c, const struct proc *p, unsigned v)
@@ -71,79 +79,37 @@ static bool has_turn(const struct cpu_state *c, const struct proc *p, unsigned v
 	return c->turn == p && c->turn_vcpu == v;
 }
 
-/* ---- what the host says of a thread ---- */
-
-static int open_stat(pid_t pid, pid_t tid)
+static unsigned threads_of(const struct proc *p)
 {
-	char path[64];
+	unsigned n = p->base && !p->dead ? p->seg->nvcpus : 0;
 
-	snprintf(path, sizeof(path), "/proc/%d/task/%d/stat", (int)pid, (int)tid);
-	return open(path, O_RDONLY | O_CLOEXEC);
+	return n < SEG_VCPUS ? n : SEG_VCPUS;
 }
 
-/* The letter of its state, 0: there is none such. */
-static char read_state(int fd)
-{
-	char text[256], *end;
-	ssize_t n = pread(fd, text, sizeof(text) - 1, 0);
+/* ---- patience ---- */
 
-	if (n <= 0)
-		return 0;
-	text[n] = 0;
-	end = strrchr(text, ')');
-	return end && end[1] == ' ' ? end[2] : 0;
+static void be_patient(struct patience *left)
+{
+	*left = (struct patience){.left = PATIENCE_NS};
 }
 
-static char host_state(pid_t pid, pid_t tid)
+/* Another look at what is waited for. True: no more of that. */
+static bool impatient(struct patience *patience)
 {
-	int fd = open_stat(pid, tid);
-	char state = fd < 0 ? 0 : read_state(fd);
+	struct timespec ts;
+	uint64_t now, passed;
 
-	if (fd >= 0)
-		close(fd);
-	return state;
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	now = (uint64_t)ts.tv_sec * UINT64_C(1000000000) + (uint64_t)ts.tv_nsec;
+	passed = patience->looked ? now - patience->looked : 0;
+	patience->looked = now;
+	if (passed > LOOK_MOST_NS)
+		passed = LOOK_MOST_NS;
+	patience->left -= passed < patience->left ? passed : patience->left;
+	return !patience->left;
 }
 
-/* Asked often: the file of a thread that is on a CPU stays open, if there are not too many. */
-#define MOST_KEPT 512
-
-static bool asleep(struct proc *p, unsigned v)
-{
-	int fd = p->stat_fd[v] - 1;
-	char state;
-
-	if (fd < 0)
-		fd = open_stat((pid_t)p->seg->pid, (pid_t)session_vcpu(p, v)->tid);
-	if (fd < 0)
-		return false;
-	state = read_state(fd);
-	if (p->tasks[v] && fd < MOST_KEPT)
-		p->stat_fd[v] = fd + 1;
-	else
-		close(fd);
-	return state == 'S';
-}
-
-/* In one and the same system call, and not while it waits for the machine before or after one. */
-static bool sleeps_in_call(struct proc *p, unsigned v)
-{
-	struct seg_vcpu *vcpu = session_vcpu(p, v);
-	uint32_t bell = __atomic_load_n(&vcpu->bell, __ATOMIC_ACQUIRE);
-	uint64_t calls = __atomic_load_n(&vcpu->syscalls, __ATOMIC_ACQUIRE);
-
-	if (__atomic_load_n(&vcpu->state, __ATOMIC_ACQUIRE) != SEG_SYSCALL || !asleep(p, v))
-		return false;
-	return __atomic_load_n(&vcpu->state, __ATOMIC_ACQUIRE) == SEG_SYSCALL &&
-	       __atomic_load_n(&vcpu->bell, __ATOMIC_ACQUIRE) == bell &&
-	       __atomic_load_n(&vcpu->syscalls, __ATOMIC_ACQUIRE) == calls;
-}
-
-static void forget_stat(struct proc *p, unsigned v)
-{
-	if (p->stat_fd[v])
-		close(p->stat_fd[v] - 1);
-	p->stat_fd[v] = 0;
-}
+/* ---- what the host says of a process ---- */
 
 static bool waiter_tid(const struct proc *p, pid_t tid)
 {
@@ -189,8 +155,8 @@ static bool each_asleep(const struct proc *p, uint64_t *runs)
 
 		if (tid <= 0 || waiter_tid(p, tid))
 			continue;
-		state = host_state(pid, tid);
-		all = state == 'S' || state == 'Z' || state == 'X' || !state;
+		state = session_host_state(pid, tid);
+		all = state == 'S' || session_host_gone(state);
 		*runs += times_run(pid, tid);
 	}
 	if (dir)
@@ -220,7 +186,7 @@ static void end_turn_in(const struct proc *p, unsigned v, uint64_t at)
 static bool has_born(const struct session *s, const struct proc *p, unsigned v)
 {
 	for (unsigned i = 0; s->waiting && i < SEG_PROCS; i++)
-		for (unsigned u = 0; s->procs[i].base && u < SEG_VCPUS; u++)
+		for (unsigned u = 0; u < threads_of(&s->procs[i]); u++)
 			if (s->procs[i].turn[u] == TURN_BORN && s->procs[i].maker[u] == p &&
 			    s->procs[i].maker_vcpu[u] == v)
 				return true;
@@ -229,27 +195,34 @@ static bool has_born(const struct session *s, const struct proc *p, unsigned v)
 
 /*
  * Ends of turns lie at whole slices of the thread's own cycles, and a turn lasts half a slice at
- * least: so it does not matter when exactly a thread hears that it is not alone any more.
+ * least: so it does not matter when exactly a thread hears that it is not alone any more. The end
+ * is settled once a turn: what the thread rings for meanwhile, at the host's will, does not move
+ * it.
  */
 void session_turns_deadline(struct session *s, struct cpu_state *c, struct proc *p, unsigned v)
 {
 	struct seg_vcpu *vcpu = session_vcpu(p, v);
 	uint64_t slice = bits_muldiv(SLICE_NS, s->machine->hz, UINT64_C(1000000000)) | 1;
 
-	if (!takes_turns(s))
+	if (!session_takes_turns(s))
 		return;
 	vcpu->shared = c->threads > 1;
-	if (c->threads > 1 || has_born(s, p, v))
-		end_turn_in(p, v, ((cycles_of(vcpu) + slice / 2) / slice + 1) * slice);
-	else if (turn_deadline(p, v)->armed)
+	if (c->threads > 1 || has_born(s, p, v)) {
+		if (!p->turn_ends[v])
+			p->turn_ends[v] = ((cycles_of(vcpu) + slice / 2) / slice + 1) * slice;
+		end_turn_in(p, v, p->turn_ends[v]);
+	} else if (p->turn_ends[v]) {
+		p->turn_ends[v] = 0;
 		turn_deadline(p, v)->armed = 0;
+	}
 }
 
 static void let_wait(struct session *s, struct proc *p, unsigned v, enum turn how)
 {
 	struct seg_vcpu *vcpu = session_vcpu(p, v);
 
-	s->waiting += !waits(p, v);
+	s->waiting += !is_held(p, v);
+	p->given_up[v] = false;
 	p->turn[v] = (uint8_t)how;
 	p->held[v] = __atomic_load_n(&vcpu->bell, __ATOMIC_ACQUIRE);
 	__atomic_store_n(&vcpu->held, 1, __ATOMIC_RELEASE);
@@ -257,7 +230,8 @@ static void let_wait(struct session *s, struct proc *p, unsigned v, enum turn ho
 
 static void wait_no_more(struct session *s, struct proc *p, unsigned v, enum turn now)
 {
-	s->waiting -= waits(p, v);
+	s->waiting -= is_held(p, v);
+	p->given_up[v] = false;
 	p->turn[v] = (uint8_t)now;
 	__atomic_store_n(&session_vcpu(p, v)->held, 0, __ATOMIC_RELEASE);
 }
@@ -269,31 +243,16 @@ static void give_turn(struct session *s, struct cpu_state *c, struct proc *p, un
 	wait_no_more(s, p, v, TURN_HAS);
 	c->turn = p;
 	c->turn_vcpu = v;
+	p->turn_ends[v] = 0;
+	if (!c->on) /* a CPU that stood still goes on no earlier than what was made for it */
+		quipu_system_wake(s->system, (unsigned)(c - s->cpus), p->born[v]);
 	session_step_on(s, p, v);
 	session_drain(s, p, v);
 	if (answer)
 		session_answer(s, p, v);
 }
 
-/* A moment, the @n-th. */
-static void pause_for(long n)
-{
-	if (n < YIELDS)
-		sched_yield();
-	else
-		nanosleep(&(struct timespec){0, SETTLE_PAUSE}, NULL);
-}
-
-static bool still_there(struct proc *p, unsigned v)
-{
-	char state = host_state((pid_t)p->seg->pid, (pid_t)session_vcpu(p, v)->tid);
-
-	if (!state || state == 'Z' || state == 'X') {
-		p->turn[v] = TURN_NONE;
-		return false;
-	}
-	return true;
-}
+/* ---- who is next ---- */
 
 /* After it was seen asleep: it may sleep because it rang. */
 static bool rings(const struct proc *p, unsigned v)
@@ -303,40 +262,71 @@ static bool rings(const struct proc *p, unsigned v)
 	return __atomic_load_n(&vcpu->bell, __ATOMIC_ACQUIRE) != vcpu->ack;
 }
 
-/*
- * Is a thread of @c about to be heard of that comes before one with @since: made already, or woken
- * by the host? The choice of the next one must not depend on how fast it is.
- */
-static bool unsettled(struct session *s, const struct cpu_state *c, uint64_t since)
+static bool still_there(struct proc *p, unsigned v)
 {
-	for (unsigned i = 0; i < SEG_PROCS; i++) {
-		struct proc *p = &s->procs[i];
+	pid_t pid = (pid_t)p->seg->pid;
 
-		for (unsigned v = 0; p->base && !p->dead && v < SEG_VCPUS; v++) {
-			if (p->since[v] >= since)
-				continue;
-			if (p->turn[v] == TURN_ANNOUNCED && p->placed[v] == c - s->cpus)
-				return true;
-			if (p->turn[v] == TURN_AWAY && p->cpu[v] == c &&
-			    (!asleep(p, v) || rings(p, v)))
-				return true;
-			if (p->turn[v] == TURN_LEFT && p->placed[v] == c - s->cpus &&
-			    still_there(p, v))
-				return true;
+	if (p->turn[v] != TURN_LEFT)
+		return false;
+	if (session_host_gone(session_host_state(pid, (pid_t)session_vcpu(p, v)->tid)))
+		p->turn[v] = TURN_NONE;
+	return p->turn[v] == TURN_LEFT;
+}
+
+/* Who has said that it ends may wake others yet, and so may who was let go a little. */
+static bool may_wake(struct session *s, struct proc *p, unsigned v, const struct cpu_state *c)
+{
+	if (p->cpu[v] == c && p->nudged[v])
+		return true;
+	return p->turn[v] == TURN_LEFT && p->placed[v] == c - s->cpus && still_there(p, v);
+}
+
+/*
+ * The host has woken it, and it has not rung yet. One that somebody stopped (SIGSTOP) while @next
+ * of another process may go on is as good as asleep.
+ */
+static bool was_woken(struct proc *p, unsigned v, const struct cpu_state *c,
+		      const struct proc *next)
+{
+	char state;
+
+	if (p->turn[v] != TURN_AWAY || p->cpu[v] != c)
+		return false;
+	state = session_thread_state(p, v);
+	if (session_host_stopped(state))
+		return p == next;
+	return state != 'S' || rings(p, v);
+}
+
+/*
+ * The choice of the next one must not depend on how fast the host is. Nobody of @c runs; so once
+ * those that may wake others have done so, and those that are awake have rung, all is known.
+ */
+static bool unsettled(struct session *s, const struct cpu_state *c, const struct proc *next)
+{
+	for (unsigned woken = 0; woken < 2; woken++)
+		for (unsigned i = 0; i < SEG_PROCS; i++) {
+			struct proc *p = &s->procs[i];
+
+			for (unsigned v = 0; !p->leaving && v < threads_of(p); v++)
+				if (!p->given_up[v] &&
+				    (woken ? was_woken(p, v, c, next) : may_wake(s, p, v, c)))
+					return true;
 		}
-	}
 	return false;
 }
 
-/* A thread that never came: its creation failed, or its process is gone. */
-static void forget_announced(struct session *s, const struct cpu_state *c)
+/* What was waited for on @c does not come: the figures are not said to be exact. */
+static void give_up(struct session *s, const struct cpu_state *c)
 {
 	for (unsigned i = 0; i < SEG_PROCS; i++)
-		for (unsigned v = 0; s->procs[i].base && v < SEG_VCPUS; v++)
-			if ((s->procs[i].turn[v] == TURN_ANNOUNCED ||
-			     s->procs[i].turn[v] == TURN_LEFT) &&
-			    s->procs[i].placed[v] == c - s->cpus)
-				s->procs[i].turn[v] = TURN_NONE;
+		for (unsigned v = 0; v < threads_of(&s->procs[i]); v++) {
+			struct proc *p = &s->procs[i];
+
+			if (may_wake(s, p, v, c) || was_woken(p, v, c, p))
+				p->given_up[v] = true;
+		}
+	s->facts.bells_lost++;
 }
 
 /* QEMU wants to stop all threads of @p, and some wait here: they end the block that they stand in.
@@ -360,7 +350,7 @@ static bool hindered(struct proc *p)
 	for (unsigned v = 0; v < SEG_VCPUS && v < p->seg->nvcpus; v++) {
 		uint32_t state = __atomic_load_n(&session_vcpu(p, v)->state, __ATOMIC_ACQUIRE);
 
-		moves |= p->turn[v] == TURN_LEFT && still_there(p, v);
+		moves |= still_there(p, v);
 		if (!p->tasks[v])
 			continue;
 		if (stands(p, v))
@@ -399,7 +389,7 @@ static bool longest(const struct session *s, const struct cpu_state *c, struct p
 	for (unsigned i = 0; s->waiting && i < SEG_PROCS; i++) {
 		struct proc *q = &s->procs[i];
 
-		for (unsigned v = 0; q->base && !q->dead && v < SEG_VCPUS; v++) {
+		for (unsigned v = 0; v < threads_of(q); v++) {
 			if (q->turn[v] != TURN_WAITS || q->nudged[v] || q->cpu[v] != c)
 				continue;
 			if (*p && q->since[v] > (*p)->since[*vcpu])
@@ -417,23 +407,26 @@ static void pass_on(struct session *s, struct cpu_state *c)
 	struct proc *next;
 	unsigned v = 0;
 
-	if (c->settling || c->turn)
+	if (c->turn || !longest(s, c, &next, &v)) {
+		c->settling = false;
 		return;
-	c->settling = true;
-	for (long waited = 0; longest(s, c, &next, &v); waited += SETTLE_PAUSE) {
-		if (!unsettled(s, c, next->since[v]))
-			break;
-		if (waited >= SETTLE_NS) {
-			forget_announced(s, c);
-			break;
-		}
-		pause_for(waited / SETTLE_PAUSE);
-		session_serve_all(s);
-		nudge_stuck(s);
 	}
+	if (!c->settling)
+		be_patient(&c->patience);
+	c->settling = unsettled(s, c, next);
+	if (c->settling && !impatient(&c->patience))
+		return;
+	if (c->settling)
+		give_up(s, c);
 	c->settling = false;
-	if (next && !c->turn)
-		give_turn(s, c, next, v);
+	give_turn(s, c, next, v);
+}
+
+void session_turns_settle(struct session *s)
+{
+	for (unsigned c = 0; s->waiting && c < s->machine->ncpus; c++)
+		if (s->cpus[c].settling)
+			pass_on(s, &s->cpus[c]);
 }
 
 static void free_turn(struct session *s, struct cpu_state *c, struct proc *p, unsigned v)
@@ -447,7 +440,7 @@ static void free_turn(struct session *s, struct cpu_state *c, struct proc *p, un
 static bool someone_waits(const struct session *s, const struct cpu_state *c)
 {
 	for (unsigned i = 0; s->waiting && i < SEG_PROCS; i++)
-		for (unsigned v = 0; s->procs[i].base && v < SEG_VCPUS; v++)
+		for (unsigned v = 0; v < threads_of(&s->procs[i]); v++)
 			if (s->procs[i].turn[v] == TURN_WAITS && s->procs[i].cpu[v] == c)
 				return true;
 	return false;
@@ -455,21 +448,25 @@ static bool someone_waits(const struct session *s, const struct cpu_state *c)
 
 /* ---- those that were made ---- */
 
-/* The one that made them stops: they join the threads of their CPUs. */
+/* The one that made them stops: they join the threads of their CPUs, and the choice is among all.
+ */
 static void let_begin(struct session *s, const struct proc *maker, unsigned v)
 {
+	bool any = false;
+
 	for (unsigned i = 0; s->waiting && i < SEG_PROCS; i++) {
 		struct proc *p = &s->procs[i];
 
-		for (unsigned u = 0; p->base && u < SEG_VCPUS; u++) {
+		for (unsigned u = 0; u < threads_of(p); u++) {
 			if (p->turn[u] != TURN_BORN || p->maker[u] != maker ||
 			    p->maker_vcpu[u] != v)
 				continue;
 			p->turn[u] = TURN_WAITS;
-			if (p->cpu[u])
-				pass_on(s, p->cpu[u]);
+			any = true;
 		}
 	}
+	for (unsigned c = 0; any && c < s->machine->ncpus; c++)
+		pass_on(s, &s->cpus[c]);
 }
 
 static void maker_stops(struct session *s, struct proc *p, unsigned v)
@@ -480,7 +477,7 @@ static void maker_stops(struct session *s, struct proc *p, unsigned v)
 
 void session_turns_made(struct session *s, struct proc *p, unsigned v, unsigned child)
 {
-	if (!takes_turns(s))
+	if (!session_takes_turns(s))
 		return;
 	p->made[v] = true;
 	if (child >= SEG_VCPUS)
@@ -489,12 +486,74 @@ void session_turns_made(struct session *s, struct proc *p, unsigned v, unsigned 
 	p->since[child] = ++s->turns;
 }
 
+static bool has_come(const struct proc *p, unsigned v)
+{
+	unsigned child = p->child[v];
+
+	return child < SEG_VCPUS ? p->turn[child] != TURN_ANNOUNCED : !p->forks[v].n;
+}
+
+/* What it has made is there, or will never be. */
+static void makes_no_more(struct session *s, struct proc *p, unsigned v)
+{
+	if (has_turn(p->cpu[v], p, v)) {
+		wait_no_more(s, p, v, TURN_HAS);
+		session_answer(s, p, v);
+		return;
+	}
+	p->turn[v] = TURN_WAITS;
+	pass_on(s, p->cpu[v]);
+}
+
+/*
+ * By its clock the child exists, and that clock stands still until it does for the host, too: so
+ * nothing that a CPU does can come before a thread that was made earlier.
+ */
+void session_turns_await(struct session *s, struct proc *p, unsigned v, unsigned child, pid_t tid)
+{
+	if (tid <= 0 && child < SEG_VCPUS && p->turn[child] == TURN_ANNOUNCED)
+		p->turn[child] = TURN_NONE;
+	if (!session_takes_turns(s) || !p->cpu[v] || tid <= 0)
+		return;
+	p->child[v] = child;
+	p->child_tid[v] = tid;
+	if (has_come(p, v))
+		return;
+	be_patient(&p->patience[v]);
+	let_wait(s, p, v, TURN_MAKES);
+}
+
+/* Is there no hope any more? A process may have found no slot, a thread be gone. */
+static bool fails_to_come(struct session *s, struct proc *p, unsigned v)
+{
+	pid_t tid = p->child_tid[v], pid = p->child[v] < SEG_VCPUS ? (pid_t)p->seg->pid : tid;
+
+	if (session_host_gone(session_host_state(pid, tid)))
+		return true;
+	if (p->child[v] == SEG_VCPUS &&
+	    __atomic_load_n(&s->head->unslotted, __ATOMIC_RELAXED) != p->unslotted[v])
+		return true;
+	if (!impatient(&p->patience[v]))
+		return false;
+	s->facts.bells_lost++;
+	return true;
+}
+
+static void look_after_child(struct session *s, struct proc *p, unsigned v)
+{
+	if (p->turn[v] != TURN_MAKES || !p->cpu[v] || !fails_to_come(s, p, v))
+		return;
+	if (p->child[v] == SEG_VCPUS)
+		session_forget_fork(s, p, v);
+	makes_no_more(s, p, v);
+}
+
 void session_turns_born(struct session *s, struct proc *p, unsigned v, struct proc *maker,
 			unsigned maker_vcpu)
 {
-	bool first = maker && maker->base && !maker->dead && maker->made[maker_vcpu];
+	bool known = maker && maker->base && !maker->dead;
 
-	if (!takes_turns(s)) {
+	if (!session_takes_turns(s) || !p->cpu[v]) {
 		session_step_on(s, p, v);
 		return;
 	}
@@ -502,7 +561,9 @@ void session_turns_born(struct session *s, struct proc *p, unsigned v, struct pr
 		p->since[v] = ++s->turns;
 	p->maker[v] = maker;
 	p->maker_vcpu[v] = maker_vcpu;
-	let_wait(s, p, v, first ? TURN_BORN : TURN_WAITS);
+	let_wait(s, p, v, known && maker->made[maker_vcpu] ? TURN_BORN : TURN_WAITS);
+	if (known && maker->turn[maker_vcpu] == TURN_MAKES && has_come(maker, maker_vcpu))
+		makes_no_more(s, maker, maker_vcpu);
 }
 
 /* ---- what is heard ---- */
@@ -513,8 +574,10 @@ bool session_turns_goes_on(struct session *s, struct proc *p, unsigned v, uint32
 	struct cpu_state *c = p->cpu[v];
 	bool over = reason & SEG_BELL_YIELD;
 
-	if (!takes_turns(s) || !c)
+	if (!session_takes_turns(s) || !c)
 		return true;
+	if (p->turn[v] == TURN_MAKES)
+		return false;
 	if (waits(p, v)) { /* it has just been born */
 		if (p->turn[v] == TURN_WAITS)
 			pass_on(s, c);
@@ -524,8 +587,10 @@ bool session_turns_goes_on(struct session *s, struct proc *p, unsigned v, uint32
 		over |= session_vcpu(p, v)->slots >> SEG_SLOT_TURN & 1;
 	if (over)
 		maker_stops(s, p, v);
-	if (has_turn(c, p, v) && !(over && someone_waits(s, c)))
+	if (has_turn(c, p, v) && !over)
 		return true;
+	/* Also when nobody else waits: another may be about to, and that is seen when who is next
+	 * is chosen. This one comes last. */
 	free_turn(s, c, p, v);
 	let_wait(s, p, v, TURN_WAITS);
 	pass_on(s, c);
@@ -535,10 +600,10 @@ bool session_turns_goes_on(struct session *s, struct proc *p, unsigned v, uint32
 /* The thread leaves its CPU for ever. */
 void session_turns_leave(struct session *s, struct cpu_state *c, struct proc *p, unsigned v)
 {
-	if (!takes_turns(s))
+	if (!session_takes_turns(s))
 		return;
 	wait_no_more(s, p, v, TURN_NONE);
-	forget_stat(p, v);
+	session_forget_stat(p, v);
 	free_turn(s, c, p, v);
 	if (!p->dead && !p->leaving && session_vcpu(p, v)->reason & SEG_BELL_EXIT) {
 		p->turn[v] = TURN_LEFT;
@@ -554,9 +619,10 @@ void session_turns_take_over(struct session *s, struct proc *q, unsigned u, stru
 			     unsigned v, struct cpu_state *c)
 {
 	wait_no_more(s, q, u, TURN_NONE);
-	forget_stat(q, u);
+	session_forget_stat(q, u);
 	maker_stops(s, q, u);
 	p->since[v] = q->since[u];
+	p->turn_ends[v] = 0;
 	if (c && has_turn(c, q, u)) {
 		c->turn = p;
 		c->turn_vcpu = v;
@@ -619,7 +685,7 @@ static void park_nudged(struct session *s, struct proc *p, unsigned v)
 {
 	uint32_t was = SEG_SYSCALL;
 
-	if (!p->nudged[v] || !sleeps_in_call(p, v) ||
+	if (!p->nudged[v] || !session_sleeps_in_call(p, v) ||
 	    !__atomic_compare_exchange_n(&session_vcpu(p, v)->state, &was, SEG_PARKED, false,
 					 __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST))
 		return;
@@ -635,9 +701,10 @@ static void look_at(struct session *s, struct proc *p)
 
 		if (p->nudged[v])
 			park_nudged(s, p, v);
-		if (!p->tasks[v] || !c || waits(p, v) || p->leaving)
+		look_after_child(s, p, v);
+		if (!p->tasks[v] || !c || is_held(p, v) || p->leaving)
 			continue;
-		if (!sleeps_in_call(p, v))
+		if (!session_sleeps_in_call(p, v))
 			continue;
 		if (p->made[v])
 			maker_stops(s, p, v);
@@ -649,7 +716,7 @@ static void look_at(struct session *s, struct proc *p)
 void session_turns_close(struct proc *p)
 {
 	for (unsigned v = 0; v < SEG_VCPUS; v++)
-		forget_stat(p, v);
+		session_forget_stat(p, v);
 }
 
 bool session_turns_look(struct session *s)

@@ -65,6 +65,7 @@ struct vcpu {
 	uint8_t call;	    /* enum call */
 	bool call_absolute; /* the timeout was a point in time */
 	uint64_t fork_from; /* parent's slot */
+	unsigned makes;	    /* vCPU that its clone makes (SEG_VCPUS: a process), + 1 */
 	struct taken {
 		uint64_t from, to;
 	} branches[BRANCHES]; /* the last ones that were taken, at nbranches % BRANCHES the oldest

@@ -253,6 +253,7 @@ static void vcpu_init(qemu_plugin_id_t id, unsigned index)
 	if (!parent)
 		return;
 	v->parent = vcpu_index(parent);
+	vcpu_private(parent)->makes = index + 1;
 	fold_ring(parent, SEG_BELL_CLONE, index, vcpu_private(parent)->call_pc);
 }
 
@@ -301,6 +302,7 @@ static void survive(const struct seg_vcpu *old, uint64_t from)
 	v->state = SEG_SYSCALL;
 	v->tid = (uint32_t)syscall(SYS_gettid);
 	p->start = SEG_BELL_FORK;
+	p->makes = 0;
 	p->fork_from = from;
 	p->narmed = 0;
 	if (engine.proc)
@@ -312,8 +314,10 @@ static void fork_prepare(void)
 	if (!calling)
 		return;
 	/* The machine settles when and where the child begins while the parent stands still. */
-	if (engine.slot >= 0)
+	if (engine.slot >= 0) {
+		vcpu_private(calling)->makes = SEG_VCPUS + 1;
 		fold_ring(calling, SEG_BELL_CLONE, SEG_VCPUS, 0);
+	}
 	forking = *calling;
 }
 

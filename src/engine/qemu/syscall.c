@@ -247,6 +247,18 @@ static void on_syscall(qemu_plugin_id_t id, unsigned vcpu, int64_t nr, uint64_t 
 		bell_tell(); /* it may sleep there */
 }
 
+/* What was made exists from here on, by the clock of its maker: who takes turns waits for it. */
+static void made(struct seg_vcpu *v, struct vcpu *p, int64_t ret)
+{
+	uint64_t child = p->makes;
+
+	process_calling(NULL);
+	p->makes = 0;
+	if (child && engine.head->exact && !engine.head->house)
+		fold_ring(v, SEG_BELL_MADE, (child - 1) | (uint64_t)(ret > 0 ? ret : 0) << 32,
+			  p->call_pc);
+}
+
 static void leave(struct seg_vcpu *v, struct vcpu *p, int64_t ret)
 {
 	const uint64_t *a = p->call_arg;
@@ -266,7 +278,7 @@ static void leave(struct seg_vcpu *v, struct vcpu *p, int64_t ret)
 		if (!ret && a[0] == PR_SET_NAME && maps_read_string(a[1], name, sizeof(name)) >= 0)
 			maps_comm(v, name);
 		break;
-	case CALL_CLONE: process_calling(NULL); break;
+	case CALL_CLONE: made(v, p, ret); break;
 	default: slept(v, p, ret); break;
 	}
 	if (engine.head->watches && ret != RESULT_RESTART && !p->start)
