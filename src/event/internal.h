@@ -160,8 +160,8 @@ struct quipu_event {
 	struct link ring_link;
 	unsigned maps;
 	uint64_t lost;
-	int limit;   /* event_limit */
-	int pending; /* POLL_IN, POLL_HUP or 0 */
+	unsigned limit; /* event_limit, which wraps as a kernel's */
+	int pending;	/* POLL_IN, POLL_HUP or 0 */
 	bool async;
 	bool pending_disable;
 	uint64_t clock_due;  /* clock events: next expiry on oncpu's clock, NEVER */

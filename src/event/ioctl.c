@@ -67,7 +67,7 @@ static int refresh(struct quipu_event *e, uint64_t arg)
 {
 	if ((e->attr.flags & QUIPU_ATTR_INHERIT) || !attr_sampling(&e->attr))
 		return refuse(e, -EINVAL, "REFRESH is for sampling events that are not inherited");
-	e->limit = (int)((unsigned)e->limit + (unsigned)arg);
+	e->limit += (unsigned)arg;
 	event_enable(e);
 	return 0;
 }

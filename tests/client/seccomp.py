@@ -46,8 +46,9 @@ def target(pid, number):
 def descriptors(pid, but="-"):
     return len([n for n in os.listdir(f"/proc/{pid}/fd") if but not in target(pid, n)])
 def count():
-    out = subprocess.run(["perf", "stat", "-x,", "-e", "instructions", GUEST], capture_output=True, text=True).stderr
-    return [l.split(",")[0] for l in out.splitlines() if "instructions" in l][0]
+    out = subprocess.run(["perf", "stat", "-x,", "-e", "instructions", GUEST], capture_output=True, text=True, errors="replace").stderr
+    found = [l.split(",")[0] for l in out.splitlines() if "instructions" in l]
+    return found[0] if found else sys.exit(f"perf counted nothing: {out}")
 def settle(pid, want, but="-"):
     for _ in range(1200):
         if descriptors(pid, but) <= want: return

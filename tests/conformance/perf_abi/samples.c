@@ -416,6 +416,13 @@ static void test_refresh(void **state)
 	assert_int_equal(quipu_event_ioctl(e, PERF_EVENT_IOC_REFRESH, 1), 0);
 	world_work(&w, 0, 10000);
 	assert_int_equal(world_value(e), 400);
+	/* What is left wraps. */
+	assert_int_equal(quipu_event_ioctl(e, PERF_EVENT_IOC_REFRESH, 0x80000000u), 0);
+	world_work(&w, 0, 500);
+	assert_int_equal(world_value(e), 900);
+	assert_int_equal(quipu_event_ioctl(e, PERF_EVENT_IOC_REFRESH, 0x80000006u), 0);
+	world_work(&w, 0, 500);
+	assert_int_equal(world_value(e), 1000);
 	a.flags |= QUIPU_ATTR_INHERIT;
 	i = world_open(&w, a, 100, -1, NULL);
 	assert_int_equal(quipu_event_ioctl(i, PERF_EVENT_IOC_REFRESH, 1), -EINVAL);
