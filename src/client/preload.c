@@ -874,11 +874,15 @@ static void wish(pid_t pid, size_t size, const cpu_set_t *set)
 			    .args = {(uint64_t)(pid ? pid : (pid_t)syscall(SYS_gettid)),
 				     UINT64_MAX}}};
 
-	if (CPU_COUNT_S(size, set) != 1 && !wished)
+	bool one = CPU_COUNT_S(size, set) == 1;
+
+	if (!one && !wished)
 		return;
-	for (size_t cpu = 0; CPU_COUNT_S(size, set) == 1 && cpu < 8 * size; cpu++)
-		if (CPU_ISSET_S(cpu, size, set))
+	for (size_t cpu = 0; one && cpu < 8 * size; cpu++)
+		if (CPU_ISSET_S(cpu, size, set)) {
 			x.request.args[1] = cpu;
+			break;
+		}
 	wished = true;
 	preload_exchange(&x);
 }
