@@ -31,10 +31,10 @@ def own_lists(folder):
             "-o", f"Dir::State::lists={folder}/lists", "-o", f"Dir::Cache={folder}/cache", "-o", "APT::Sandbox::User="]
 
 
-def fetch(folder):
+def fetch(folder, programs, timeout):
     options = own_lists(folder)
-    quiet(["apt-get", *options, "update"], folder)
-    quiet(["apt-get", *options, "source", "--download-only", *PACKAGES.values()], folder)
+    quiet(["apt-get", *options, "update"], folder, timeout)
+    quiet(["apt-get", *options, "source", "--download-only", *(PACKAGES[p] for p in programs)], folder, timeout)
 
 
 def unpacked(folder, name):
@@ -58,14 +58,14 @@ def amalgamated(folder):
     return f"{folder}/sqlite-one"
 
 
-def sources(folder):
-    """{program: [compiler arguments: sources and options]} of what could be had."""
+def sources(folder, programs=tuple(PACKAGES), timeout=300):
+    """{program: [compiler arguments: sources and options]} of what could be had of @programs."""
     found = {}
     os.makedirs(folder, exist_ok=True)
     try:
-        if not all(glob.glob(f"{folder}/{p}_*.orig.tar.*") for p in PACKAGES.values()):
-            fetch(folder)
-        bzip2, lua, sqlite = (unpacked(folder, name) for name in PACKAGES)
+        if not all(glob.glob(f"{folder}/{PACKAGES[p]}_*.orig.tar.*") for p in programs):
+            fetch(folder, programs, timeout)
+        bzip2, lua, sqlite = (name in programs and unpacked(folder, name) for name in PACKAGES)
         if bzip2:
             parts = ["blocksort", "huffman", "crctable", "randtable", "compress", "decompress", "bzlib", "bzip2"]
             found["bzip2"] = ["-D_FILE_OFFSET_BITS=64", *(f"{bzip2}/{p}.c" for p in parts)]

@@ -6,11 +6,16 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define NUMBERS 200000u
-#define SLOTS	(1u << 18)
-#define N	96u
-#define NODES	200000u
-#define TEXT	(1u << 20)
+/* A power of two: the same in small, for tests that look at every instruction. */
+#ifndef SMALLER
+#define SMALLER 1u
+#endif
+
+#define NUMBERS (200000u / SMALLER)
+#define SLOTS	((1u << 18) / SMALLER)
+#define N	(SMALLER > 1 ? 12u : 96u)
+#define NODES	(200000u / SMALLER)
+#define TEXT	((1u << 20) / SMALLER)
 
 static uint64_t state = 88172645463325252u;
 
