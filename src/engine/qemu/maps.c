@@ -348,36 +348,109 @@ static bool interpreter_open(const struct image *program, struct image *im)
 	return false;
 }
 
-static void put_interpreter(struct seg_vcpu *v, const struct image *program)
+/* Where an image that lies in the host's map was put, less where its file asks to be. False: it is
+ * not there. */
+static bool image_bias(const struct image *im, uint64_t *bias)
 {
-	struct image im;
 	struct mapping m;
 	struct file_base f = {.path = m.path};
 
+	if (!describe_file(im->fd, &m) || !each_map_line(is_file, &f))
+		return false;
+	*bias = f.host - engine.guest_base - page_floor(lowest_vaddr(im, 0));
+	return true;
+}
+
+static void put_interpreter(struct seg_vcpu *v, const struct image *program)
+{
+	struct image im;
+	uint64_t bias;
+
 	if (!interpreter_open(program, &im))
 		return;
-	if (describe_file(im.fd, &m) && each_map_line(is_file, &f))
-		put_image(v, &im, f.host - engine.guest_base - page_floor(lowest_vaddr(&im, 0)));
+	if (image_bias(&im, &bias))
+		put_image(v, &im, bias);
 	close(im.fd);
+}
+
+/* Options of QEMU's user emulation that have no word behind them. */
+static bool stands_alone(const char *option)
+{
+	static const char *const names[] = {"singlestep", "one-insn-per-tb", "strace", "perfmap",
+					    "jitdump"};
+
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+		if (!strcmp(option, names[i]))
+			return true;
+	}
+	return false;
+}
+
+/* The program among the words of QEMU's own command line: the first that is neither an option nor
+ * an option's. */
+static bool path_from_command_line(char *path, size_t size)
+{
+	char words[16384];
+	int fd = open("/proc/self/cmdline", O_RDONLY | O_CLOEXEC);
+	ssize_t n = fd < 0 ? -1 : read(fd, words, sizeof(words) - 1);
+	char *word = words;
+
+	if (fd >= 0)
+		close(fd);
+	if (n <= 0)
+		return false;
+	words[n] = 0;
+	for (word += strlen(word) + 1; word < words + n; word += strlen(word) + 1) {
+		const char *option = word + 1;
+
+		if (*word != '-')
+			return (size_t)snprintf(path, size, "%s", word) < size;
+		if (!stands_alone(*option == '-' ? option + 1 : option))
+			word += strlen(word) + 1;
+	}
+	return false;
+}
+
+/* The program's path, into @path: by QEMU's word, else by its command line. */
+static bool program_path(char *path, size_t size)
+{
+	if (!qemu_plugin_path_to_binary)
+		return path_from_command_line(path, size);
+
+	const char *said = qemu_plugin_path_to_binary();
+
+	return said && (size_t)snprintf(path, size, "%s", said) < size;
+}
+
+static uint64_t program_bias(const struct image *im)
+{
+	uint64_t bias = 0;
+
+	if (qemu_plugin_start_code)
+		return qemu_plugin_start_code() - lowest_vaddr(im, PF_X);
+	image_bias(im, &bias);
+	return bias;
 }
 
 void maps_program(struct seg_vcpu *v)
 {
-	const char *path = qemu_plugin_path_to_binary(), *slash;
+	char path[SEG_PATH];
+	const char *slash;
 	struct mapping m;
 	struct image im;
 
-	if (!path || !image_open(&im, path))
+	if (!program_path(path, sizeof(path)) || !image_open(&im, path))
 		return;
 	if (describe_file(im.fd, &m))
 		memcpy(engine.program, m.path, sizeof(engine.program));
 	if (engine.proc)
 		memcpy(engine.proc->path, engine.program, sizeof(engine.program));
-	put_image(v, &im, qemu_plugin_start_code() - lowest_vaddr(&im, PF_X));
+	put_image(v, &im, program_bias(&im));
 	put_interpreter(v, &im);
 	close(im.fd);
 	slash = strrchr(path, '/');
 	if (engine.proc)
-		strncpy(engine.proc->comm, slash ? slash + 1 : path, sizeof(engine.proc->comm) - 1);
+		snprintf(engine.proc->comm, sizeof(engine.proc->comm), "%.*s",
+			 (int)sizeof(engine.proc->comm) - 1, slash ? slash + 1 : path);
 	put_comm(v, slash ? slash + 1 : path);
 }

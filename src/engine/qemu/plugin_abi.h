@@ -89,10 +89,12 @@ const void *qemu_plugin_insn_data(const struct qemu_plugin_insn *);
 size_t plugin_insn_data_v3(const struct qemu_plugin_insn *, void *,
 			   size_t) __asm__("qemu_plugin_insn_data");
 
-/* From a vCPU thread only: they read the current vCPU. */
-const char *qemu_plugin_path_to_binary(void);
-uint64_t qemu_plugin_start_code(void);
-uint64_t qemu_plugin_entry_code(void);
+/*
+ * From a vCPU thread only: they read the current vCPU. User emulation of 10.0 declares them and
+ * does not have them (its linux-user/meson.build asks for CONFIG_TCG_PLUGINS, which is never set).
+ */
+PLUGIN_WEAK const char *qemu_plugin_path_to_binary(void);
+PLUGIN_WEAK uint64_t qemu_plugin_start_code(void);
 
 /* Version 4 only: tells the two apart. */
 PLUGIN_WEAK void *qemu_plugin_scoreboard_new(size_t element_size);
