@@ -219,11 +219,24 @@ static void unmap_event(struct gate *g, struct gate_event *e)
 
 /* The last copy of the client's descriptor is closed. A mapping keeps the event, as it keeps a
  * file. */
+/* The kernel's own clocks are no model's. */
+static void note_native(struct gate *g, const struct gate_event *e)
+{
+	struct quipu_count n;
+
+	if (!e->native || g->counted_native ||
+	    quipu_event_attr(e->event)->type == PERF_TYPE_SOFTWARE)
+		return;
+	quipu_event_count(e->event, &n);
+	g->counted_native = n.value;
+}
+
 void ask_event_hung_up(struct gate *g, struct gate_event *e)
 {
 	if (e->closed)
 		return;
 	catch_up(g, e->event, false);
+	note_native(g, e);
 	e->closed = true;
 	quipu_event_close(e->event);
 	if (!e->maps)
@@ -387,7 +400,7 @@ static void ask_open(struct gate *g, struct client *c, const struct gate_request
 		sync_cpu(g, event);
 	if (quipu_event_task(event) &&
 	    !(quipu_event_attr(event)->flags & QUIPU_ATTR_ENABLE_ON_EXEC))
-		tasks_count(g, quipu_task_tid(quipu_event_task(event)));
+		e->native = tasks_count(g, quipu_task_tid(quipu_event_task(event)));
 	if (q->args[3] & PERF_FLAG_FD_OUTPUT && leader)
 		take_ring(g, e, leader->ring);
 	a->fd[0] = rc;

@@ -53,6 +53,7 @@ struct gate_event {
 	bool followed;		  /* counted in the board's word of that name */
 	bool hangs_up;		  /* its task has ended, the process is about to */
 	pid_t pid, tid;		  /* of its task, 0 */
+	bool native;		  /* that ran natively when it was opened */
 	struct gate_event *chain; /* of the table by id, or of those kept */
 };
 
@@ -128,6 +129,7 @@ struct gate {
 	struct sleeper *sleepers;  /* sleepers.c */
 	bool sleeper_ended;	   /* and nobody has looked since */
 	bool told_full;		   /* that the machine's descriptors have run out */
+	bool counted_native;	   /* a hardware event of a task that ran natively has counted */
 	bool watched;		   /* a client has looked at the clock since there are events */
 	size_t nevents, nsampling; /* of them, those that sample */
 	uint8_t *payload;	   /* GATE_PAYLOAD, of the request */
@@ -230,9 +232,9 @@ bool tasks_is_measured(struct gate *, pid_t pid);
 /* Is @pid a client's child whose program, run natively, is none of the machine's? */
 bool tasks_is_helper(const struct gate *, pid_t pid);
 void tasks_guest_ended(void *gate, pid_t pid);
-/* The time of @tid counts from now on: an event was opened on it. tasks_run - what all have run is
- * counted. */
-void tasks_count(struct gate *, pid_t tid);
+/* The time of @tid counts from now on: an event was opened on it. False: it does not run natively.
+ * tasks_run - what all have run is counted. */
+bool tasks_count(struct gate *, pid_t tid);
 /* Its last event is gone: it does not count any longer. */
 void tasks_release(struct gate *, pid_t tid);
 /* Without any event, tasks that only were asked for are watched no longer. */

@@ -559,6 +559,16 @@ int gate_attach(struct gate *g, struct quipu_system *system, const struct gate_c
 	return listen_for_clients(g);
 }
 
+/* Clients have no place for a label beside their numbers. */
+static void tell_native(const struct gate *g)
+{
+	if (g->counted_native)
+		fputs("quipu: what was counted of programs that ran natively is their CPU time on this host at "
+		      "the machine's clock, an instruction a cycle: modelled (under the engine instructions are "
+		      "counted exactly; --engine puts a client of the machine's instruction set there too)\n",
+		      stderr);
+}
+
 void gate_free(struct gate *g)
 {
 	if (!g)
@@ -576,6 +586,7 @@ void gate_free(struct gate *g)
 				gate_bury(g, &e->source);
 			}
 		}
+	tell_native(g);
 	while (g->tasks) {
 		struct host_task *t = g->tasks;
 

@@ -315,14 +315,16 @@ static void leave_cpu(struct gate *g, struct host_task *t)
 		quipu_system_leave(g->system, cpu);
 }
 
-void tasks_count(struct gate *g, pid_t tid)
+bool tasks_count(struct gate *g, pid_t tid)
 {
 	struct host_task *t = host_task(g, tid);
 	struct quipu_task *task = quipu_task_find(g->core, tid);
 
 	/* The machine is no task of its own: to count what it runs it would run. */
-	if (!t || !task || t->cpu >= 0 || t->tgid == g->pid)
-		return;
+	if (!t || !task || t->tgid == g->pid)
+		return false;
+	if (t->cpu >= 0)
+		return true;
 	t->cpu = t->wish >= 0 && quipu_system_place_at(g->system, (unsigned)t->wish)
 			 ? t->wish
 			 : quipu_system_place_last(g->system);
@@ -335,11 +337,12 @@ void tasks_count(struct gate *g, pid_t tid)
 		t->shares = t->cpu >= 0;
 	}
 	if (t->cpu < 0)
-		return;
+		return false;
 	if (!t->prepared)
 		begin_clock(g, t);
 	t->prepared = false;
 	quipu_system_run(g->system, (unsigned)t->cpu, task, quipu_system_time(g->system));
+	return true;
 }
 
 void tasks_close(struct host_task *t)
