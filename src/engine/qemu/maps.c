@@ -148,6 +148,7 @@ void maps_mmap(struct seg_vcpu *v, uint64_t addr, uint64_t len, uint32_t prot, u
 struct map_line {
 	uint64_t start, end, pgoff, ino;
 	unsigned maj, min;
+	char mode[5];
 	char path[SEG_PATH];
 };
 
@@ -175,9 +176,10 @@ static bool each_map_line(bool (*look)(const struct map_line *, void *), void *a
 
 			*end = 0;
 			if (sscanf(line,
-				   "%" SCNx64 "-%" SCNx64 " %*s %" SCNx64 " %x:%x %" SCNu64
+				   "%" SCNx64 "-%" SCNx64 " %4s %" SCNx64 " %x:%x %" SCNu64
 				   " %511[^\n]",
-				   &l.start, &l.end, &l.pgoff, &l.maj, &l.min, &l.ino, l.path) >= 6)
+				   &l.start, &l.end, l.mode, &l.pgoff, &l.maj, &l.min, &l.ino,
+				   l.path) >= 7)
 				found = look(&l, arg);
 			line = end + 1;
 		}
@@ -315,15 +317,19 @@ struct file_base {
 	uint64_t host;
 };
 
-/* By path: device numbers in maps and of stat differ on some file systems. */
+/*
+ * By path: device numbers in maps and of stat differ on some file systems. QEMU 10 keeps the whole
+ * file in memory beside it, writable, as text seldom is.
+ */
 static bool is_file(const struct map_line *l, void *arg)
 {
 	struct file_base *f = arg;
 
 	if (l->pgoff || strcmp(l->path, f->path))
 		return false;
-	f->host = l->start;
-	return true;
+	if (!f->host || l->mode[1] != 'w')
+		f->host = l->start;
+	return l->mode[1] != 'w';
 }
 
 /* Opened where QEMU looks: below the sysroot first. */
@@ -355,7 +361,10 @@ static bool image_bias(const struct image *im, uint64_t *bias)
 	struct mapping m;
 	struct file_base f = {.path = m.path};
 
-	if (!describe_file(im->fd, &m) || !each_map_line(is_file, &f))
+	if (!describe_file(im->fd, &m))
+		return false;
+	each_map_line(is_file, &f);
+	if (!f.host)
 		return false;
 	*bias = f.host - engine.guest_base - page_floor(lowest_vaddr(im, 0));
 	return true;
