@@ -180,6 +180,15 @@ unsigned quipu_event_poll(struct quipu_event *);
  * on (event limit, signal): its overflows are not to be served in the engine process alone.
  */
 bool quipu_event_needs_bell(const struct quipu_event *);
+/* quipu_event_since_tick - what a frequency event has counted, as far as its driver has folded,
+ * since the core's last tick; below 0 after a reset. */
+int64_t quipu_event_since_tick(const struct quipu_event *);
+/*
+ * quipu_core_steers - does the tick of @cpu do nothing but steer the periods of frequency events?
+ * Returns how many they are, 0: it has other work, or none. @until: ns of the CPU's clock at which
+ * the next timer of another kind is due (rotation, clock events); UINT64_MAX: none.
+ */
+unsigned quipu_core_steers(const struct quipu_core *, unsigned cpu, uint64_t *until);
 /* quipu_core_prctl - PR_TASK_PERF_EVENTS_DISABLE/ENABLE for the events opened by @tid. */
 void quipu_core_prctl(struct quipu_core *, pid_t tid, bool enable);
 

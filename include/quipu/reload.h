@@ -23,8 +23,11 @@ struct quipu_reload {
 	uint64_t freq_count;	/* event count at the last tick (frequency mode) */
 	uint64_t max_left;	/* the driver's clamp: most counts it programs ahead */
 	uint64_t tick_ns;	/* length of the core's tick */
-	uint64_t programmed;	/* counts from the last programming to the counter's overflow */
+	uint64_t programmed;	/* counts from the last fold to the counter's overflow */
 };
+
+/* quipu_reload_fold - the counter moved by @delta since it was programmed or folded last. */
+void quipu_reload_fold(struct quipu_reload *r, uint64_t delta);
 
 /*
  * quipu_reload_set_period - what every driver does before it writes a counter: if the period is
@@ -52,6 +55,14 @@ bool quipu_reload_frequency(struct quipu_reload *r, uint64_t now);
  * counts to its next overflow.
  */
 uint64_t quipu_reload_overflow(struct quipu_reload *r, uint64_t now);
+
+/*
+ * quipu_reload_tick - what the core's tick makes of a frequency event (A14, "every tick"; the
+ * driver folds and programs again): the counter moved by @elapsed since the last fold, the event
+ * counted @count since the last tick. Returns true when the counter overflows where it would have
+ * without the tick; else it must be programmed anew, and @r says with what.
+ */
+bool quipu_reload_tick(struct quipu_reload *r, uint64_t elapsed, uint64_t count);
 
 /*
  * quipu_reload_steady - a counter that hardware loads with the same value for ever, for hardware

@@ -186,6 +186,7 @@ enum quipu_overflow_kind {
 	QUIPU_OVERFLOW_RELOAD,	 /* quipu_reload_overflow */
 	QUIPU_OVERFLOW_STEADY,	 /* quipu_reload_steady: repeats by itself, no event of a driver
 				    behind it */
+	QUIPU_OVERFLOW_TICK,	 /* the core's tick, quipu_reload_tick of every frequency event */
 };
 
 #define QUIPU_DEADLINE_TIMER 1u /* not a counter: the core's tick, rotation or an interval */

@@ -92,6 +92,11 @@ void quipu_system_stop(struct quipu_system *, unsigned cpu, bool preempt);
  * passes a multiple of @ns (0: off).
  */
 uint64_t quipu_system_next_timer(const struct quipu_system *, unsigned cpu);
+/*
+ * quipu_system_steers - as quipu_core_steers: how many events the timer of @cpu steers and does
+ * nothing else, before @until.
+ */
+unsigned quipu_system_steers(const struct quipu_system *, unsigned cpu, uint64_t *until);
 void quipu_system_timer(struct quipu_system *, unsigned cpu);
 void quipu_system_set_interval(struct quipu_system *, uint64_t ns,
 			       void (*fn)(void *arg, uint64_t now), void *arg);

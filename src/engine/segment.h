@@ -178,6 +178,9 @@ struct seg_deadline {
 	uint16_t sampling; /* enum seg_sampling */
 	struct quipu_reload
 		reload; /* local overflow: the driver's arithmetic, run in the engine process */
+	/* Of a frequency event: the signal's value at the last tick. Of the tick: ns of the CPU's
+	 * clock at which it is the machine's again. */
+	uint64_t since;
 };
 
 /* The interrupt ring of a vCPU: single producer V, single consumer M. Positions are free-running

@@ -166,7 +166,7 @@ static void for_each_running(struct session *s,
 static void ask_if_different(struct session *s, struct proc *p, unsigned v)
 {
 	(void)s;
-	if (p->cpu[v]->threads > 1 || session_deadlines_differ(p->cpu[v]))
+	if (p->cpu[v]->threads > 1 || session_deadlines_differ(s, p->cpu[v]))
 		__atomic_store_n(&session_vcpu(p, v)->request, 1, __ATOMIC_RELEASE);
 }
 

@@ -27,6 +27,7 @@ struct want {
 	uint8_t index;
 	bool have_armed;
 	uint64_t have_at;
+	uint64_t have_until; /* the tick's: ns to which the vCPU serves it alone; 0: it does not */
 };
 
 /*
@@ -168,7 +169,7 @@ struct seg_deadline *session_deadline(const struct proc *, unsigned v, unsigned 
 /* The vCPU waits (or has not run yet): give it the deadlines of its CPU, and its clock. */
 void session_flush_deadlines(struct session *, struct cpu_state *, struct proc *, unsigned v);
 /* Does the hardware floor want other deadlines than the vCPU was last given? */
-bool session_deadlines_differ(const struct cpu_state *);
+bool session_deadlines_differ(const struct session *, const struct cpu_state *);
 /* The machine is about to hear of thread @v: it is the one on its CPU now. */
 void session_step_on(struct session *, struct proc *, unsigned v);
 void session_drain(struct session *, struct proc *, unsigned v);

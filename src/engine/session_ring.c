@@ -60,6 +60,49 @@ static bool calls_alone(const struct session *s, unsigned cpu, unsigned slot)
 		       PERF_SAMPLE_BRANCH_ANY_CALL;
 }
 
+/* An event that the engine process reloads: the driver's arithmetic, and where the last tick was.
+ */
+static void write_reload(struct seg_deadline *d, struct quipu_event *e)
+{
+	d->reload = quipu_event_hw(e)->reload;
+	d->since = d->at - d->reload.programmed - (uint64_t)quipu_event_since_tick(e);
+}
+
+/*
+ * Until when (ns) may the engine process serve the tick by itself? As long as all there is to do is
+ * to steer events that it reloads by itself. 0: not at all.
+ */
+static uint64_t tick_alone(const struct session *s, const struct cpu_state *c)
+{
+	unsigned cpu = (unsigned)(c - s->cpus), steered;
+	uint64_t until;
+
+	if (!serves_alone(s, c))
+		return 0;
+	steered = quipu_system_steers(s->system, cpu, &until);
+	if (!steered)
+		return 0;
+	for (uint64_t m = c->used & bits_mask(QUIPU_SLOTS_HARDWARE); m; m &= m - 1) {
+		struct quipu_event *e =
+			c->want[bits_low(m)].armed ? local_event(s, cpu, bits_low(m)) : NULL;
+
+		steered -= e && quipu_event_hw(e)->reload.sample_freq;
+	}
+	return steered ? 0 : until;
+}
+
+static void write_tick(struct session *s, struct cpu_state *c, struct seg_deadline *d)
+{
+	struct want *w = &c->want[QUIPU_SLOT_TICK];
+
+	w->have_until = tick_alone(s, c);
+	if (w->have_until <= quipu_system_next_timer(s->system, (unsigned)(c - s->cpus)))
+		return;
+	d->overflow = QUIPU_OVERFLOW_TICK;
+	d->reload = (struct quipu_reload){.tick_ns = 1000000000 / s->machine->tick_hz};
+	d->since = w->have_until;
+}
+
 static void write_deadline(struct session *s, struct cpu_state *c, struct proc *p, unsigned v,
 			   unsigned slot)
 {
@@ -82,7 +125,9 @@ static void write_deadline(struct session *s, struct cpu_state *c, struct proc *
 		SEG_SAMPLED |
 		(calls_alone(s, (unsigned)(c - s->cpus), slot) ? (unsigned)SEG_SAMPLED_CALLS : 0);
 	if (e)
-		d->reload = quipu_event_hw(e)->reload;
+		write_reload(d, e);
+	if (slot == QUIPU_SLOT_TICK)
+		write_tick(s, c, d);
 	if (serves_alone(s, c) && w->d.overflow == QUIPU_OVERFLOW_STEADY) {
 		d->overflow = QUIPU_OVERFLOW_STEADY;
 		d->reload = (struct quipu_reload){.sample_period = w->d.step,
@@ -115,8 +160,12 @@ void session_flush_deadlines(struct session *s, struct cpu_state *c, struct proc
 	__atomic_store_n(&session_vcpu(p, v)->deadlines_changed, 1, __ATOMIC_RELEASE);
 }
 
-bool session_deadlines_differ(const struct cpu_state *c)
+bool session_deadlines_differ(const struct session *s, const struct cpu_state *c)
 {
+	const struct want *tick = &c->want[QUIPU_SLOT_TICK];
+
+	if (tick->armed && tick->have_until != tick_alone(s, c))
+		return true;
 	for (uint64_t m = c->used; m; m &= m - 1) {
 		const struct want *w = &c->want[bits_low(m)];
 
@@ -133,7 +182,7 @@ bool session_deadlines_differ(const struct cpu_state *c)
  */
 static void check_deadlines(struct session *s, struct cpu_state *c, struct proc *p, unsigned v)
 {
-	if (!session_deadlines_differ(c))
+	if (!session_deadlines_differ(s, c))
 		return;
 	__atomic_store_n(&session_vcpu(p, v)->request, 1, __ATOMIC_RELEASE);
 	s->facts.local_mismatches++;

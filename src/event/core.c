@@ -459,9 +459,10 @@ static bool wants_tick(struct cpu *cpu)
 	return false;
 }
 
-static uint64_t next_tick(const struct cpu *cpu, size_t nclasses)
+/* When a timer of another kind than the tick is due: rotation, clock events. */
+static uint64_t next_other(const struct cpu *cpu, size_t nclasses)
 {
-	uint64_t due = cpu->tick_due;
+	uint64_t due = NEVER;
 	struct quipu_event *e;
 
 	for (size_t i = 0; i < nclasses; i++) {
@@ -473,6 +474,32 @@ static uint64_t next_tick(const struct cpu *cpu, size_t nclasses)
 			due = e->clock_due;
 	}
 	return due;
+}
+
+static uint64_t next_tick(const struct cpu *cpu, size_t nclasses)
+{
+	uint64_t due = next_other(cpu, nclasses);
+
+	return cpu->tick_due < due ? cpu->tick_due : due;
+}
+
+unsigned quipu_core_steers(const struct quipu_core *core, unsigned n, uint64_t *until)
+{
+	const struct cpu *cpu;
+	struct quipu_event *e;
+	unsigned steered = 0;
+
+	*until = NEVER;
+	if (n >= core->config.ncpus)
+		return 0;
+	cpu = &core->cpus[n];
+	list_for_each(e, &cpu->active, active_link) {
+		if (e->hw.interrupts == THROTTLED)
+			return 0;
+		steered += e->hw.reload.sample_freq != 0;
+	}
+	*until = next_other(cpu, core->npmus);
+	return steered;
 }
 
 static uint64_t tick_after(const struct quipu_core *core, uint64_t now)

@@ -20,6 +20,12 @@
 /* Room for the rounding of the low-pass filter below, so that no sum leaves the signed range. */
 #define PERIOD_MAX (INT64_MAX - 8)
 
+void quipu_reload_fold(struct quipu_reload *r, uint64_t delta)
+{
+	r->period_left = (int64_t)((uint64_t)r->period_left - delta);
+	r->programmed -= delta;
+}
+
 bool quipu_reload_set_period(struct quipu_reload *r)
 {
 	/* Wide, because a counting event has period 2^63 - 1 and may have run past it. */
@@ -96,13 +102,25 @@ bool quipu_reload_frequency(struct quipu_reload *r, uint64_t now)
 
 uint64_t quipu_reload_overflow(struct quipu_reload *r, uint64_t now)
 {
-	r->period_left -= (int64_t)r->programmed;
+	quipu_reload_fold(r, r->programmed);
 	/* Where the core steers, the driver's start programs the counter once more. */
 	if (quipu_reload_set_period(r) && quipu_reload_frequency(r, now)) {
 		r->period_left = 0;
 		quipu_reload_set_period(r);
 	}
 	return r->programmed;
+}
+
+bool quipu_reload_tick(struct quipu_reload *r, uint64_t elapsed, uint64_t count)
+{
+	uint64_t left;
+
+	quipu_reload_fold(r, elapsed);
+	left = r->programmed;
+	if (count)
+		quipu_reload_adjust(r, r->tick_ns, count);
+	quipu_reload_set_period(r);
+	return r->programmed == left;
 }
 
 uint64_t quipu_reload_turn(uint64_t turn, uint64_t step, uint64_t per)

@@ -403,6 +403,11 @@ int quipu_event_sample(struct quipu_event *e, const struct quipu_sample *s)
 	return e->oncpu < 0 ? -ENOSPC : output_sample(e, s, cpu, core_now(e->core, cpu));
 }
 
+int64_t quipu_event_since_tick(const struct quipu_event *e)
+{
+	return (int64_t)(e->count - e->hw.reload.freq_count);
+}
+
 bool quipu_event_needs_bell(const struct quipu_event *e)
 {
 	return e->limit || e->async || (e->parent && e->parent->async) ||

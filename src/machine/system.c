@@ -110,6 +110,15 @@ uint64_t quipu_system_next_timer(const struct quipu_system *sys, unsigned cpu)
 	return tick;
 }
 
+unsigned quipu_system_steers(const struct quipu_system *sys, unsigned cpu, uint64_t *until)
+{
+	unsigned steered = quipu_core_steers(sys->core, cpu, until);
+
+	if (sys->interval && sys->next_interval < *until)
+		*until = sys->next_interval;
+	return steered;
+}
+
 static void rearm(struct quipu_system *sys, unsigned cpu)
 {
 	uint64_t ns = quipu_system_next_timer(sys, cpu);

@@ -63,7 +63,7 @@ void core_pmu_count(struct quipu_event *e, uint64_t now, uint64_t delta)
 
 	hw->prev_count = now;
 	quipu_event_add_count(e, delta);
-	hw->reload.period_left = (int64_t)((uint64_t)hw->reload.period_left - delta);
+	quipu_reload_fold(&hw->reload, delta);
 }
 
 bool core_pmu_set_period(const struct core_pmu *p, struct quipu_hw_event *hw)

@@ -89,6 +89,17 @@ def local(work):
     equal(data[1], data[0], "samples")
 
 
+@test("--no-local: the periods of frequency events are steered alike, tick by tick")
+def steered(work):
+    for events in ("cycles", "{cycles,instructions},branches", "cycles,cpu-clock"):
+        data = []
+        for option in ([], ["--no-local"]):
+            work.record("-e", events, "-F", "4000", *option, "--", guest("recurse"), "30")
+            data.append(work.samples("event,time,period,ip"))
+        holds(len(data[0]) > 100, f"{events}: only {len(data[0])} samples")
+        equal(data[1], data[0], events)
+
+
 if __name__ == "__main__":
     holds(os.path.exists(QUIPU), f"no {QUIPU}")
     main()

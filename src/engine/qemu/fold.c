@@ -89,6 +89,7 @@ void fold_zero(struct seg_vcpu *v)
 	}
 	seq_end(v);
 	memset(v->scalar, 0, sizeof(v->scalar));
+	memset(vcpu_private(v)->told, 0, sizeof(vcpu_private(v)->told));
 	v->syscalls = 0;
 	for (unsigned i = 0; i < INDEXES; i++)
 		v->nearest[i] = INT64_MAX;
@@ -172,13 +173,70 @@ static bool is_local(const struct seg_deadline *d)
 	return engine.head->local && d->overflow < NLOCAL && local_overflow[d->overflow];
 }
 
-/* The clock of the vCPU's CPU, as the machine will show it at this instruction: frequency events
- * steer by it. */
+/*
+ * A value as the machine will show it at this instruction. There it never goes back, and what the
+ * models found in a block comes behind what the block's instructions reached.
+ */
+static int64_t shown(const struct event *e, unsigned index)
+{
+	return e->now[index] > e->p->told[index] ? e->now[index] : e->p->told[index];
+}
+
+/* The clock of the vCPU's CPU: frequency events steer by it. */
 static uint64_t clock_now(const struct event *e)
 {
-	uint64_t cycles = e->v->clock_cycles + (uint64_t)e->now[SEG_LANE_CYCLES];
+	uint64_t cycles = e->v->clock_cycles + (uint64_t)shown(e, SEG_LANE_CYCLES);
 
 	return e->v->clock_ns + bits_muldiv(cycles, 1000000000, engine.head->hz);
+}
+
+/* Steer the frequency events that are served here. False, and nothing is changed: the driver would
+ * have to move a deadline. */
+static bool steer(struct event *e, bool commit)
+{
+	for (unsigned i = 0; i < e->p->narmed; i++) {
+		struct seg_deadline *d = vcpu_deadline(vcpu_index(e->v), e->p->armed[i]);
+		int64_t now = shown(e, d->index);
+		struct quipu_reload r = d->reload;
+		int64_t counted = (int64_t)((uint64_t)now - d->since);
+
+		if (!d->armed || !is_local(d) || !r.sample_freq)
+			continue;
+		if (!quipu_reload_tick(&r, r.programmed - (d->at - (uint64_t)now),
+				       counted > 0 ? (uint64_t)counted : 0))
+			return false;
+		if (commit) {
+			d->reload = r;
+			d->since = (uint64_t)now;
+		}
+	}
+	return true;
+}
+
+/* The first cycle of the vCPU at which its CPU's clock shows @ns. */
+static uint64_t cycles_at(const struct event *e, uint64_t ns)
+{
+	const struct seg_vcpu *v = e->v;
+	unsigned __int128 cycles = (unsigned __int128)(ns - v->clock_ns) * engine.head->hz;
+
+	return (uint64_t)((cycles + 999999999) / 1000000000) - v->clock_cycles;
+}
+
+/* The core's tick, where nothing follows from it but arithmetic. */
+static bool tick(struct event *e, struct seg_deadline *d)
+{
+	uint64_t ns = d->reload.tick_ns, next;
+
+	if (d->overflow != QUIPU_OVERFLOW_TICK || !engine.head->local || !ns || !steer(e, false))
+		return false;
+	steer(e, true);
+	next = (clock_now(e) / ns + 1) * ns;
+	if (next >= d->since) {
+		d->overflow = QUIPU_OVERFLOW_BELL;
+		next = d->since;
+	}
+	d->at = cycles_at(e, next);
+	return true;
 }
 
 static void reach(struct event *e, unsigned slot, struct seg_deadline *d, struct reached *r)
@@ -186,6 +244,10 @@ static void reach(struct event *e, unsigned slot, struct seg_deadline *d, struct
 	uint64_t distance;
 
 	r->slots |= bits_one(slot);
+	if (tick(e, d)) {
+		r->next[r->nr_next++] = d->at;
+		return;
+	}
 	r->sampling |= d->sampling;
 	if (!is_local(d)) {
 		r->bell |= bits_one(slot);
@@ -287,6 +349,8 @@ static void write_record(struct event *e, const struct reached *r, uint64_t pc, 
 	rec->head.type = SEG_REC_INTERRUPT;
 	rec->head.size = size;
 	memcpy(rec->head.lane, e->now, sizeof(rec->head.lane));
+	for (unsigned i = 0; i < SEG_LANES + nscalars; i++)
+		e->p->told[i] = shown(e, i);
 	rec->slots = r->slots;
 	rec->bell = r->bell;
 	rec->pc = pc;
@@ -390,6 +454,10 @@ static void serve_request(struct seg_vcpu *v, struct vcpu *p, uint64_t pc)
 	if (!__atomic_load_n(&v->request, __ATOMIC_RELAXED))
 		return;
 	__atomic_store_n(&v->request, 0, __ATOMIC_RELAXED);
+	for (unsigned i = 0; i < INDEXES; i++) {
+		if (p->told[i] < value_now(v, i))
+			p->told[i] = value_now(v, i);
+	}
 	bell_ring(v, SEG_BELL_REQUEST, 0, 0, pc);
 	after_bell(v, p);
 }

@@ -73,6 +73,7 @@ struct vcpu {
 	uint64_t nbranches;
 	struct taken calls[BRANCHES]; /* the last ones of those that link */
 	uint64_t ncalls;
+	int64_t told[INDEXES]; /* highest value of each that the machine has seen in a record */
 };
 
 struct engine {

@@ -376,7 +376,7 @@ static void fold(struct sbi_driver *d, unsigned cpu, struct quipu_event *e)
 	delta = (now - hw->prev_count) & width_mask(d, hw);
 	hw->prev_count = now;
 	quipu_event_add_count(e, delta);
-	hw->reload.period_left = (int64_t)((uint64_t)hw->reload.period_left - delta);
+	quipu_reload_fold(&hw->reload, delta);
 }
 
 /* 5.5; the counter will start at prev_count. */

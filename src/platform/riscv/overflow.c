@@ -14,7 +14,7 @@
 uint64_t quipu_riscv_overflow(struct quipu_reload *r, uint64_t now_ns)
 {
 	/* The fold: with no skid the counter has moved by exactly what was programmed. */
-	r->period_left -= (int64_t)r->programmed;
+	quipu_reload_fold(r, r->programmed);
 	if (!quipu_reload_set_period(r))
 		return r->programmed;
 	/*

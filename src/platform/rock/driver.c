@@ -90,7 +90,7 @@ static void fold(struct rock_driver *d, struct quipu_event *e, uint64_t o)
 	delta = v - hw->prev_count + (width < 64 ? o << width : 0);
 	hw->prev_count = v;
 	quipu_event_add_count(e, delta);
-	hw->reload.period_left = (int64_t)((uint64_t)hw->reload.period_left - delta);
+	quipu_reload_fold(&hw->reload, delta);
 }
 
 /*

@@ -452,8 +452,8 @@ static void test_overflow_is_reload_arithmetic(void **state)
 	twin = quipu_event_hw(e)->reload;
 	for (int i = 0; i < 20000; i++) {
 		quipu_manual_signals_feed(w.hand, 0, QUIPU_SIGNAL_CYCLES, 1, 0);
-		twin.period_left--;
-		if (--twin.programmed == 0) {
+		quipu_reload_fold(&twin, 1);
+		if (!twin.programmed) {
 			quipu_reload_set_period(&twin);
 			if (quipu_reload_frequency(&twin, world_now(&w, 0)))
 				quipu_reload_set_period(&twin);
@@ -462,6 +462,58 @@ static void test_overflow_is_reload_arithmetic(void **state)
 		assert_int_equal(quipu_event_hw(e)->reload.sample_period, twin.sample_period);
 	}
 	assert_true(twin.sample_period > 1);
+	world_free(&w);
+}
+
+/* What the tick makes of a frequency event, by its driver, is quipu_reload_tick of it; and
+ * quipu_core_steers says when that is all a tick does. */
+static void test_tick_is_reload_arithmetic(void **state)
+{
+	struct quipu_attr a = HW(1, QUIPU_ATTR_FREQ);
+	struct quipu_reload twin;
+	struct quipu_event *e;
+	unsigned changed = 0;
+	uint64_t tick, until;
+	bool throttled;
+	struct world w;
+
+	(void)state;
+	world_init(&w, 2, -1);
+	quipu_sched_in(w.core, 0, w.task);
+	assert_int_equal(quipu_core_steers(w.core, 0, &until), 0);
+	a.sample_freq = 100; /* fewer than ticks: only they steer */
+	e = world_open(&w, a, 100, -1, NULL);
+	tick = quipu_event_hw(e)->reload.tick_ns;
+	assert_int_equal(quipu_core_steers(w.core, 0, &until), 1);
+	assert_true(until == UINT64_MAX);
+	assert_int_equal(quipu_core_steers(w.core, 1, &until), 0);
+	assert_int_equal(quipu_core_steers(w.core, WORLD_CPUS, &until), 0);
+	for (int i = 0; i < 100; i++) {
+		uint64_t left = tick - world_now(&w, 0) % tick, samples;
+
+		world_work(&w, 0, left - 1);
+		throttled = !quipu_core_steers(w.core, 0, &until);
+		quipu_event_pmu(e)->read(e);
+		samples = quipu_event_hw(e)->reload.last_time;
+		twin = quipu_event_hw(e)->reload;
+		quipu_reload_tick(&twin, 1, (uint64_t)quipu_event_since_tick(e) + 1);
+		world_work(&w, 0, 1);
+		if (throttled || quipu_event_hw(e)->reload.last_time != samples)
+			continue; /* or an overflow in the same nanosecond */
+		assert_int_equal(quipu_event_since_tick(e), 0);
+		assert_int_equal(quipu_event_hw(e)->reload.sample_period, twin.sample_period);
+		assert_int_equal(quipu_event_hw(e)->reload.period_left, twin.period_left);
+		assert_int_equal(quipu_event_hw(e)->reload.programmed, twin.programmed);
+		changed++;
+	}
+	assert_true(changed > 50);
+	world_open(&w,
+		   (struct quipu_attr){.type = PERF_TYPE_SOFTWARE,
+				       .config = PERF_COUNT_SW_CPU_CLOCK,
+				       .sample_period = 12345},
+		   100, -1, NULL);
+	assert_int_equal(quipu_core_steers(w.core, 0, &until), 1);
+	assert_true(until <= world_now(&w, 0) + 12345);
 	world_free(&w);
 }
 
@@ -575,6 +627,7 @@ int main(void)
 		cmocka_unit_test(test_reasons),
 		cmocka_unit_test(test_registration),
 		cmocka_unit_test(test_overflow_is_reload_arithmetic),
+		cmocka_unit_test(test_tick_is_reload_arithmetic),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

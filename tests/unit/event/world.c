@@ -79,7 +79,7 @@ static void fold(struct quipu_event *e)
 	now = w->signals->ops->read(w->signals, (unsigned)quipu_event_cpu_now(e),
 				    signal_of(quipu_event_attr(e)));
 	quipu_event_add_count(e, now - hw->prev_count);
-	hw->reload.period_left -= (int64_t)(now - hw->prev_count);
+	quipu_reload_fold(&hw->reload, now - hw->prev_count);
 	hw->prev_count = now;
 }
 
