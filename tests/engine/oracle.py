@@ -16,7 +16,8 @@ import subprocess
 from tap import TMP, check
 
 SEGRUN, PLUGIN = os.environ["SEGRUN"], os.environ["PLUGIN"]
-ENV = {"PATH": "/usr/bin:/bin"}
+# QUIPU_QEMU: a folder with another QEMU than the system's (README.md).
+ENV = {"PATH": ":".join(filter(None, (os.environ.get("QUIPU_QEMU"), "/usr/bin:/bin")))}
 SETS = ("riscv64", "ppc64le", "sparc64", "x86_64")
 TOOLS = {"riscv64": "riscv64-linux-gnu-", "ppc64le": "powerpc64le-linux-gnu-", "sparc64": "sparc64-linux-gnu-", "x86_64": ""}
 
@@ -55,10 +56,18 @@ def kind_of(isa, text):
     return next((kind for kind, words in WORDS[isa] if re.match(words, text)), "")
 
 
-def began(isa, prog, *args, qemu=None, step="-singlestep"):
+@functools.lru_cache(maxsize=None)
+def single_step(isa):
+    """The option that makes each instruction a block; it was given another name in 8.1."""
+    text = subprocess.run([f"qemu-{isa}", "--version"], env=ENV, stdout=subprocess.PIPE, text=True, check=True).stdout
+    version = re.search(r"version (\d+)\.(\d+)", text)
+    return "-one-insn-per-tb" if (int(version[1]), int(version[2])) >= (8, 1) else "-singlestep"
+
+
+def began(isa, prog, *args):
     """Address of each instruction that was begun, in order."""
     log = f"{TMP}/exec.log"
-    subprocess.run([qemu or f"qemu-{isa}", "-seed", "1", step, "-d", "exec,nochain", "-D", log, prog, *args], env=ENV,
+    subprocess.run([f"qemu-{isa}", "-seed", "1", single_step(isa), "-d", "exec,nochain", "-D", log, prog, *args], env=ENV,
                    stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, timeout=300)
     pcs, known = [], {}
     with open(log, encoding="utf-8", errors="replace") as f:
@@ -78,9 +87,9 @@ def began(isa, prog, *args, qemu=None, step="-singlestep"):
 class Run:
     """What one run did. Places are numbers in @pcs, the instructions that retired."""
 
-    def __init__(self, isa, prog, *args, **qemu):
+    def __init__(self, isa, prog, *args):
         self.isa, self.insns = isa, disassembly(prog, isa)
-        begun = began(isa, prog, *args, **qemu)
+        begun = began(isa, prog, *args)
         self.kind = {pc: kind_of(isa, self.insns[pc][1]) if pc in self.insns else "" for pc in set(begun)}
         again = {pc for pc, kind in self.kind.items() if kind == "again" or self.insns.get(pc, (0, ""))[1].startswith("return")}
         trap = {pc for pc, kind in self.kind.items() if kind == "trap"}
@@ -148,9 +157,9 @@ BRANCHES, TAKEN, CALLS, RETURNS = 2, 3, 4, 5
 class Engine:
     """One run under the plugin: totals, and of each record its pc, its lanes and its call chain."""
 
-    def __init__(self, isa, options, prog, *args, qemu=None):
+    def __init__(self, isa, options, prog, *args):
         out = f"{TMP}/engine.out"
-        subprocess.run([SEGRUN, "-o", out, *LANES, *options, PLUGIN, qemu or f"qemu-{isa}", prog, *args], env=ENV, check=True,
+        subprocess.run([SEGRUN, "-o", out, *LANES, *options, PLUGIN, f"qemu-{isa}", prog, *args], env=ENV, check=True,
                        stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, timeout=300)
         self.records, self.totals = [], []
         with open(out, encoding="utf-8") as f:
