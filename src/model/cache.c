@@ -6,6 +6,8 @@
 
 #include <quipu/bits.h>
 
+#include "model/set.h"
+
 #define MOST_SPINS 100000u /* a forked child may inherit a lock that nobody holds */
 
 /* At least two, so that the short way need not ask. */
@@ -41,6 +43,13 @@ static void clear(struct model_cache *c)
 		struct model_set *s = set_at(c, i);
 
 		memset(s, 0, c->stride);
+		if (c->sixteen) {
+			struct model_sixteen *t = (struct model_sixteen *)s;
+
+			memset(t->low, 0xff, sizeof(t->low));
+			memset(t->high, 0xff, sizeof(t->high));
+			continue;
+		}
 		memset(s->tag, 0xff, 16 * c->vectors);
 		for (uint32_t w = 0; c->lru && w < c->ways; w++)
 			order_of(c, s)[w] = (uint8_t)w;
@@ -63,6 +72,10 @@ static void make_touch(struct model_cache *c, uint32_t way)
 	}
 	c->touch[way].keep = ~path;
 	c->touch[way].set = set;
+	if (c->ways > 16)
+		return;
+	c->near[way].keep = (uint16_t)~path;
+	c->near[way].set = (uint16_t)set;
 }
 
 void model_cache_init(struct model_cache *c, const struct quipu_model_cache *shape, bool lru,
@@ -81,6 +94,9 @@ void model_cache_init(struct model_cache *c, const struct quipu_model_cache *sha
 	c->lru = lru || bits_count(shape->ways) != 1;
 	c->levels = c->lru ? 0 : bits_low(shape->ways);
 	c->simple = whole && !c->lru && c->vectors <= 2;
+	c->sixteen = whole && !c->lru && c->ways == 16;
+	if (c->sixteen)
+		c->stride = MODEL_SIMPLE_STRIDE;
 	for (uint32_t w = 0; w < c->ways; w++)
 		make_touch(c, w);
 	clear(c);
@@ -148,35 +164,34 @@ static inline uint32_t victim_of(const struct model_cache *c, struct model_set *
 	return node - c->ways;
 }
 
-static void lock(struct model_set *s)
+static void lock(uint32_t *word)
 {
-	for (uint32_t i = 0; __atomic_exchange_n(&s->lock, 1, __ATOMIC_ACQUIRE) && i < MOST_SPINS;
-	     i++)
+	for (uint32_t i = 0; __atomic_exchange_n(word, 1, __ATOMIC_ACQUIRE) && i < MOST_SPINS; i++)
 		;
 }
 
-static void unlock(struct model_set *s)
+static void unlock(uint32_t *word)
 {
-	__atomic_store_n(&s->lock, 0, __ATOMIC_RELEASE);
+	__atomic_store_n(word, 0, __ATOMIC_RELEASE);
 }
 
-/* The tree of eight ways, without a loop. */
-static inline unsigned victim_of_eight(const struct model_cache *c, struct model_set *s)
+unsigned model_set_empty(const struct model_cache *c, struct model_set *s)
 {
-	uint64_t tree = s->tree;
-	unsigned node;
-
-	if (__builtin_expect(!(tree & 1), 0))
-		return victim_of(c, s);
-	node = 2 | (tree >> 1 & 1);
-	node = 2 * node | (tree >> node & 1);
-	node = 2 * node | (tree >> node & 1);
-	return node - 8;
+	return victim_of(c, s);
 }
 
-/* A simple cache of eight ways. */
-static bool reference_eight(struct model_cache *c, uint64_t line, bool write, bool *dirty,
-			    struct model_victim *victim)
+unsigned model_sixteen_empty(const struct model_cache *c, struct model_sixteen *s)
+{
+	unsigned empty = model_sixteen_equal(s, MODEL_SIXTEEN_NONE);
+
+	if (empty)
+		return (unsigned)__builtin_ctz(empty);
+	s->tree |= 1;
+	return model_tree_victim(s->tree, c->levels);
+}
+
+static bool reference_simple(struct model_cache *c, uint64_t line, bool write, bool *dirty,
+			     struct model_victim *victim)
 {
 	struct model_set *s;
 	unsigned hits = model_cache_look(c, line, &s), way;
@@ -184,17 +199,37 @@ static bool reference_eight(struct model_cache *c, uint64_t line, bool write, bo
 	victim->dirty = false;
 	if (hits) {
 		way = (unsigned)__builtin_ctz(hits);
+		s->dirty |= (uint64_t)write << way;
+		model_cache_touch(c, s, way);
 	} else {
-		way = victim_of_eight(c, s);
-		victim->dirty = s->dirty >> way & 1;
-		victim->line = (uint64_t)s->tag[way] << c->bits | (line & c->mask);
-		s->tag[way] = model_cache_tag(line >> c->bits);
-		s->dirty &= ~bits_one(way);
+		way = model_set_fill(c, s, line, write, victim);
 	}
-	s->dirty |= (uint64_t)write << way;
 	if (dirty)
 		*dirty = s->dirty >> way & 1;
-	model_cache_touch(c, s, way);
+	return hits;
+}
+
+static bool reference_sixteen(struct model_cache *c, uint64_t line, bool write, bool *dirty,
+			      struct model_victim *victim)
+{
+	struct model_sixteen *s = model_sixteen_at(c, line);
+	unsigned hits, way;
+
+	if (c->shared)
+		lock(&s->lock);
+	hits = model_sixteen_equal(s, model_sixteen_tag(c, line));
+	victim->dirty = false;
+	if (hits) {
+		way = (unsigned)__builtin_ctz(hits);
+		s->dirty |= (uint32_t)write << way;
+		model_sixteen_touch(c, s, way);
+	} else {
+		way = model_sixteen_fill(c, s, line, write, victim);
+	}
+	if (dirty)
+		*dirty = s->dirty >> way & 1;
+	if (c->shared)
+		unlock(&s->lock);
 	return hits;
 }
 
@@ -207,12 +242,14 @@ bool model_cache_reference(struct model_cache *c, uint64_t line, bool write, boo
 	int way;
 	bool hit;
 
-	if (c->simple && c->levels == 3)
-		return reference_eight(c, line, write, dirty, victim);
+	if (c->simple)
+		return reference_simple(c, line, write, dirty, victim);
+	if (c->sixteen)
+		return reference_sixteen(c, line, write, dirty, victim);
 	place(c, line, &index, &tag);
 	s = set_at(c, index);
 	if (c->shared)
-		lock(s);
+		lock(&s->lock);
 	way = find(c, s, tag);
 	hit = way >= 0;
 	victim->dirty = false;
@@ -228,7 +265,7 @@ bool model_cache_reference(struct model_cache *c, uint64_t line, bool write, boo
 		*dirty = s->dirty >> way & 1;
 	use(c, s, (uint32_t)way);
 	if (c->shared)
-		unlock(s);
+		unlock(&s->lock);
 	return hit;
 }
 
@@ -236,6 +273,20 @@ void model_cache_share(struct model_cache *c)
 {
 	c->shared = 1;
 	c->simple = 0;
+}
+
+static bool write_back_sixteen(struct model_cache *c, uint64_t line)
+{
+	struct model_sixteen *s = model_sixteen_at(c, line);
+	unsigned hits;
+
+	if (c->shared)
+		lock(&s->lock);
+	hits = model_sixteen_equal(s, model_sixteen_tag(c, line));
+	s->dirty |= hits & -hits;
+	if (c->shared)
+		unlock(&s->lock);
+	return hits;
 }
 
 bool model_cache_write_back(struct model_cache *c, uint64_t line)
@@ -246,19 +297,18 @@ bool model_cache_write_back(struct model_cache *c, uint64_t line)
 	int way;
 
 	if (c->simple) {
-		unsigned hits = model_cache_look(c, line, &s);
-
-		s->dirty |= hits & -hits;
-		return hits;
+		return model_set_write_back(c, line, true);
 	}
+	if (c->sixteen)
+		return write_back_sixteen(c, line);
 	place(c, line, &index, &tag);
 	s = set_at(c, index);
 	if (c->shared)
-		lock(s);
+		lock(&s->lock);
 	way = find(c, s, tag);
 	if (way >= 0)
 		s->dirty |= bits_one((unsigned)way);
 	if (c->shared)
-		unlock(s);
+		unlock(&s->lock);
 	return way >= 0;
 }

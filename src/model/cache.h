@@ -3,8 +3,9 @@
  * One cache or TLB: set-associative, tree-PLRU or true LRU, write-back, write-allocate. Engine
  * sheet 9.2. Pure: no allocation, no I/O; the caller gives the memory.
  *
- * Tags are 32 bits: lines whose numbers differ only 32 bits above the set index are taken for the
- * same one (for 64 sets of 64 bytes, addresses 2^44 apart).
+ * Tags are 32 bits, in a cache of sixteen ways 24: lines whose numbers differ only so many bits
+ * above the set index are taken for the same one (for 64 sets of 64 bytes, addresses 2^44 apart;
+ * for sixteen ways of 8192 sets, 2^43).
  */
 #ifndef QUIPU_MODEL_CACHE_H
 #define QUIPU_MODEL_CACHE_H
@@ -26,8 +27,19 @@ struct model_set {
 			   recent first */
 };
 
+/*
+ * A set of exactly sixteen ways under tree-PLRU fills one too, with tags in two parts: the sets of
+ * a large cache lie in memory that the host's own caches seldom have, and each line of it costs.
+ */
+struct model_sixteen {
+	uint32_t tree, dirty, lock, pad; /* as above */
+	uint16_t low[16];
+	uint8_t high[16];
+};
+
 #define MODEL_NO_TAG	    UINT32_MAX
-#define MODEL_SIMPLE_STRIDE 64u /* bytes of a set of a simple cache */
+#define MODEL_SIMPLE_STRIDE 64u /* bytes of a set of a simple cache, or of one of sixteen ways */
+#define MODEL_SIXTEEN_TAG   24u /* bits of a tag there */
 
 struct model_cache {
 	uint8_t *sets;
@@ -38,8 +50,13 @@ struct model_cache {
 	uint32_t vectors; /* groups of four tags */
 	uint32_t levels;  /* of the tree */
 	uint8_t lru;
-	uint8_t shared; /* sets are locked */
-	uint8_t simple; /* at most eight ways, tree-PLRU, not shared */
+	uint8_t shared;	 /* sets are locked */
+	uint8_t simple;	 /* at most eight ways, tree-PLRU, not shared */
+	uint8_t sixteen; /* sets are struct model_sixteen */
+	struct {
+		uint16_t keep, set;
+	} near[16]; /* touch, where there are no more ways: so that it takes little of the host's
+		       cache */
 	struct {
 		uint64_t keep, set;
 	} touch[QUIPU_MODEL_WAYS];
@@ -86,6 +103,31 @@ static inline unsigned model_cache_equal4(const uint32_t *tag, uint32_t want)
 #endif
 }
 
+/* Set number @index of a simple cache. */
+static inline struct model_set *model_cache_set(const struct model_cache *c, uint64_t index)
+{
+	return (struct model_set *)(c->sets + index * MODEL_SIMPLE_STRIDE);
+}
+
+/* Bit i: way i of eight has @tag. */
+static inline unsigned model_cache_equal8(const struct model_set *s, uint32_t tag)
+{
+	return model_cache_equal4(s->tag, tag) | model_cache_equal4(s->tag + 4, tag) << 4;
+}
+
+/* The set of @line in a simple cache, and the way that has it: bit i, of eight. */
+static inline unsigned model_cache_look(const struct model_cache *c, uint64_t line,
+					struct model_set **set)
+{
+	*set = model_cache_set(c, line & c->mask);
+	return model_cache_equal8(*set, model_cache_tag(line >> c->bits));
+}
+
+static inline void model_cache_touch(const struct model_cache *c, struct model_set *s, unsigned way)
+{
+	s->tree = (s->tree & c->near[way].keep) | c->near[way].set;
+}
+
 /*
  * model_cache_access - reference @line; true when it was there. Else it is there now, and *@victim
  * tells of the line that had to go (dirty false when none that matters). @write: it becomes dirty.
@@ -95,38 +137,20 @@ static inline unsigned model_cache_equal4(const uint32_t *tag, uint32_t want)
 static inline bool model_cache_access(struct model_cache *c, uint64_t line, bool write, bool *dirty,
 				      struct model_victim *victim)
 {
-	struct model_set *s =
-		(struct model_set *)(c->sets + (line & c->mask) * MODEL_SIMPLE_STRIDE);
-	uint32_t tag = model_cache_tag(line >> c->bits);
+	struct model_set *s;
 	unsigned hits, way;
 
 	if (__builtin_expect(!c->simple, 0))
 		return model_cache_reference(c, line, write, dirty, victim);
-	hits = model_cache_equal4(s->tag, tag) | model_cache_equal4(s->tag + 4, tag) << 4;
+	hits = model_cache_look(c, line, &s);
 	if (__builtin_expect(!hits, 0))
 		return model_cache_reference(c, line, write, dirty, victim);
 	way = (unsigned)__builtin_ctz(hits);
 	s->dirty |= (uint64_t)write << way;
 	if (dirty)
 		*dirty = s->dirty >> way & 1;
-	s->tree = (s->tree & c->touch[way].keep) | c->touch[way].set;
+	model_cache_touch(c, s, way);
 	return true;
-}
-/* The set of @line in a simple cache, and the way that has it: bit i, of eight. */
-static inline unsigned model_cache_look(struct model_cache *c, uint64_t line,
-					struct model_set **set)
-{
-	struct model_set *s =
-		(struct model_set *)(c->sets + (line & c->mask) * MODEL_SIMPLE_STRIDE);
-	uint32_t tag = model_cache_tag(line >> c->bits);
-
-	*set = s;
-	return model_cache_equal4(s->tag, tag) | model_cache_equal4(s->tag + 4, tag) << 4;
-}
-
-static inline void model_cache_touch(const struct model_cache *c, struct model_set *s, unsigned way)
-{
-	s->tree = (s->tree & c->touch[way].keep) | c->touch[way].set;
 }
 
 /*

@@ -4,6 +4,8 @@
 
 #include <string.h>
 
+#include "model/set.h"
+
 static const quipu_signal signals[MODEL_COUNTS] = {
 	[MODEL_L1I_MISSES] = QUIPU_SIGNAL_L1I_MISSES,
 	[MODEL_L1D_READ_MISSES] = QUIPU_SIGNAL_L1D_READ_MISSES,
@@ -107,6 +109,12 @@ void model_memory_init(struct model_memory *m, const struct quipu_model *model, 
 	}
 }
 
+bool model_memory_whole(const struct model_memory *m)
+{
+	return m->l1d.simple && m->dtlb.simple && m->l1d.nsets == m->line_mask + 1 &&
+	       m->dtlb.nsets == m->page_mask + 1 && m->dtlb.ways <= 4;
+}
+
 /* ---- a miss of level 1 ---- */
 
 enum access { LOAD, STORE, FETCH };
@@ -128,17 +136,32 @@ static inline void count_port(struct model_memory *m, enum model_count port, enu
 	count(m, pair + p / 2);
 }
 
-/* A dirty line at @va leaves a cache: who has a copy above @level? */
-static void write_back(struct model_memory *m, unsigned level, uint64_t va)
-{
-	const struct quipu_model *g = m->model;
+#define INLINE static inline __attribute__((always_inline))
 
-	if (level < 2 && g->l2.sets && model_cache_write_back(&m->l2, va >> g->l2.shift))
-		return;
-	if (level < 3 && m->l3 && model_cache_write_back(m->l3, va >> g->l3.shift))
-		return;
+/* A dirty line at @va that no cache has a copy of. */
+static __attribute__((noinline)) void write_memory(struct model_memory *m, uint64_t va)
+{
 	count(m, MODEL_MEM_WRITE_LINES);
 	count_port(m, MODEL_PORT_WRITE_LINES, MODEL_PAIR_WRITE_LINES, va);
+}
+
+/* A dirty line at @va leaves the second level or, if there is no copy there, the first one. */
+static __attribute__((noinline)) void write_back_3(struct model_memory *m, uint64_t va)
+{
+	if (!m->l3 || !model_cache_write_back(m->l3, va >> m->model->l3.shift))
+		write_memory(m, va);
+}
+
+/* @victim leaves the first level. */
+INLINE void write_back_2(struct model_memory *m, const struct model_victim *victim)
+{
+	const struct quipu_model *g = m->model;
+	uint64_t va = victim->line << g->l1d.shift;
+
+	*m->at[MODEL_L1D_WRITEBACKS] += victim->dirty;
+	if (!g->l2.sets ? victim->dirty
+			: !model_set_write_back(&m->l2, va >> g->l2.shift, victim->dirty))
+		write_back_3(m, va);
 }
 
 /* What served a load or a fetch; nobody asks for stores. */
@@ -149,7 +172,8 @@ static inline void served(struct model_memory *m, enum access what, enum model_c
 		count(m, what == LOAD ? load : fetch);
 }
 
-static unsigned from_memory(struct model_memory *m, uint64_t va, enum access what)
+static __attribute__((noinline)) unsigned from_memory(struct model_memory *m, uint64_t va,
+						      enum access what)
 {
 	m->went |= QUIPU_INSN_LL_MISS;
 	count(m, MODEL_MEM_READ_LINES);
@@ -158,7 +182,7 @@ static unsigned from_memory(struct model_memory *m, uint64_t va, enum access wha
 	return m->model->memory;
 }
 
-static unsigned from_l3(struct model_memory *m, uint64_t va, enum access what)
+INLINE unsigned from_l3(struct model_memory *m, uint64_t va, enum access what)
 {
 	const struct quipu_model *g = m->model;
 	struct model_victim victim;
@@ -166,17 +190,17 @@ static unsigned from_l3(struct model_memory *m, uint64_t va, enum access what)
 	if (!m->l3)
 		return from_memory(m, va, what);
 	count(m, what == STORE ? MODEL_LL_WRITES : MODEL_LL_READS);
-	if (model_cache_access(m->l3, va >> g->l3.shift, false, NULL, &victim)) {
+	if (model_set_reference(m->l3, va >> g->l3.shift, &victim)) {
 		served(m, what, MODEL_LOADS_FROM_L3, MODEL_FETCHES_FROM_L3);
 		return g->l3.latency;
 	}
 	count(m, what == STORE ? MODEL_LL_WRITE_MISSES : MODEL_LL_READ_MISSES);
 	if (victim.dirty)
-		write_back(m, 3, victim.line << g->l3.shift);
+		write_memory(m, victim.line << g->l3.shift);
 	return from_memory(m, va, what);
 }
 
-static unsigned from_l2(struct model_memory *m, uint64_t va, enum access what)
+INLINE unsigned from_l2(struct model_memory *m, uint64_t va, enum access what)
 {
 	const struct quipu_model *g = m->model;
 	struct model_victim victim;
@@ -187,7 +211,7 @@ static unsigned from_l2(struct model_memory *m, uint64_t va, enum access what)
 	count(m, store ? MODEL_L2_WRITES : MODEL_L2_READS);
 	if (last)
 		count(m, store ? MODEL_LL_WRITES : MODEL_LL_READS);
-	if (model_cache_access(&m->l2, va >> g->l2.shift, false, NULL, &victim)) {
+	if (model_set_reference(&m->l2, va >> g->l2.shift, &victim)) {
 		served(m, what, MODEL_LOADS_FROM_L2, MODEL_FETCHES_FROM_L2);
 		return g->l2.latency;
 	}
@@ -198,7 +222,7 @@ static unsigned from_l2(struct model_memory *m, uint64_t va, enum access what)
 	if (what == LOAD)
 		count(m, MODEL_LOADS_BEYOND_L2);
 	if (victim.dirty)
-		write_back(m, 2, victim.line << g->l2.shift);
+		write_back_3(m, victim.line << g->l2.shift);
 	return from_l3(m, va, what);
 }
 
@@ -243,29 +267,67 @@ static inline unsigned translate(struct model_memory *m, struct model_cache *tlb
 
 /* ---- data ---- */
 
-/* The sets that a miss looks at lie far apart: they are asked for at once. */
-static inline void prefetch_miss(const struct model_memory *m, uint64_t va)
+INLINE unsigned data_miss(struct model_memory *m, uint64_t va, bool store,
+			  const struct model_victim *victim)
 {
-	const struct quipu_model *g = m->model;
-
-	if (g->l2.sets)
-		model_cache_prefetch(&m->l2, va >> g->l2.shift);
-	if (m->l3)
-		model_cache_prefetch(m->l3, va >> g->l3.shift);
-}
-
-static __attribute__((noinline)) unsigned data_miss(struct model_memory *m, uint64_t va, bool store,
-						    const struct model_victim *victim)
-{
-	prefetch_miss(m, va);
 	m->changed = 1;
 	m->went |= QUIPU_INSN_L1_MISS;
 	count(m, store ? MODEL_L1D_WRITE_MISSES : MODEL_L1D_READ_MISSES);
-	if (victim->dirty) {
-		count(m, MODEL_L1D_WRITEBACKS);
-		write_back(m, 1, victim->line << m->model->l1d.shift);
-	}
+	write_back_2(m, victim);
 	return from_l2(m, va, store ? STORE : LOAD);
+}
+
+/* With the caller's knowledge of what it is, each has no branch for the other. */
+static __attribute__((noinline)) unsigned load_miss(struct model_memory *m, uint64_t va,
+						    const struct model_victim *victim)
+{
+	return data_miss(m, va, false, victim);
+}
+
+static __attribute__((noinline)) unsigned store_miss(struct model_memory *m, uint64_t va,
+						     const struct model_victim *victim)
+{
+	return data_miss(m, va, true, victim);
+}
+
+INLINE void remember_line(struct model_memory *m, uint64_t line, bool dirty)
+{
+	uint64_t at = line << m->model->l1d.shift;
+
+	m->line[0][line & m->line_mask] = at;
+	m->line[1][line & m->line_mask] = dirty ? at : MODEL_NO_LINE;
+}
+
+INLINE unsigned lose(struct model_memory *m, enum model_count stall, unsigned lost)
+{
+	if (!m->model->full || !lost)
+		return 0;
+	*m->at[stall] += lost;
+	return lost;
+}
+
+INLINE unsigned line_missed(struct model_memory *m, uint64_t va, bool store)
+{
+	const struct quipu_model *g = m->model;
+	uint64_t line = va >> g->l1d.shift;
+	struct model_victim victim;
+	struct model_set *s;
+
+	model_prefetch(m, va);
+	model_cache_look(&m->l1d, line, &s);
+	model_set_fill(&m->l1d, s, line, store, &victim);
+	remember_line(m, line, store);
+	return lose(m, MODEL_STALL_BACKEND, data_miss(m, va, store, &victim));
+}
+
+unsigned model_load_missed(struct model_memory *m, uint64_t va)
+{
+	return line_missed(m, va, false);
+}
+
+unsigned model_store_missed(struct model_memory *m, uint64_t va)
+{
+	return line_missed(m, va, true);
 }
 
 static inline __attribute__((always_inline)) unsigned data_line(struct model_memory *m, uint64_t va,
@@ -274,7 +336,6 @@ static inline __attribute__((always_inline)) unsigned data_line(struct model_mem
 	const struct quipu_model *g = m->model;
 	uint64_t page = va >> g->dtlb.shift, line = va >> g->l1d.shift;
 	uint64_t *seen = &m->page[page & m->page_mask];
-	uint32_t word = line & m->line_mask;
 	struct model_victim victim;
 	unsigned lost = 0;
 	bool dirty = true;
@@ -286,12 +347,13 @@ static inline __attribute__((always_inline)) unsigned data_line(struct model_mem
 						      MODEL_DATA_WALKS, true});
 		*seen = page << g->dtlb.shift;
 	}
-	if (!((m->line[store][word] ^ va) >> g->l1d.shift))
+	if (!((m->line[store][line & m->line_mask] ^ va) >> g->l1d.shift))
 		return lost;
-	if (g->l1d.sets && !model_cache_access(&m->l1d, line, store, &dirty, &victim))
-		lost += data_miss(m, va, store, &victim);
-	m->line[0][word] = line << g->l1d.shift;
-	m->line[1][word] = dirty ? line << g->l1d.shift : MODEL_NO_LINE;
+	if (g->l1d.sets && !model_cache_access(&m->l1d, line, store, &dirty, &victim)) {
+		model_prefetch(m, va);
+		lost += store ? store_miss(m, va, &victim) : load_miss(m, va, &victim);
+	}
+	remember_line(m, line, dirty);
 	return lost;
 }
 
@@ -308,10 +370,7 @@ unsigned model_data(struct model_memory *m, uint64_t va, unsigned size, bool sto
 
 	if (__builtin_expect((last ^ va) >> shift != 0, 0))
 		lost += second_line(m, last, store);
-	if (!m->model->full || !lost)
-		return 0;
-	*m->at[MODEL_STALL_BACKEND] += lost;
-	return lost;
+	return lose(m, MODEL_STALL_BACKEND, lost);
 }
 
 /* ---- instructions ---- */
@@ -348,8 +407,5 @@ unsigned model_fetch(struct model_memory *m, uint64_t va)
 	}
 	if ((*have ^ va) >> g->l1i.shift)
 		lost += fetch_line(m, va, have);
-	if (!g->full || !lost)
-		return 0;
-	*m->at[MODEL_STALL_FRONTEND] += lost;
-	return lost;
+	return lose(m, MODEL_STALL_FRONTEND, lost);
 }

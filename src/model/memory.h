@@ -131,36 +131,82 @@ static inline void model_prefetch(const struct model_memory *m, uint64_t va)
 
 	if (m->l2.simple)
 		model_cache_prefetch(&m->l2, va >> g->l2.shift);
+	if (m->l3)
+		model_cache_prefetch(m->l3, va >> g->l3.shift);
+}
+
+/* First-level data TLB and cache, as constants where the caller knows them. */
+struct model_shape {
+	unsigned line, page;   /* log2 of their bytes */
+	uint32_t lines, pages; /* words of the filters - 1 */
+	bool whole; /* simple caches, one word for each set, a TLB of at most four ways */
+};
+
+/* model_memory_whole - is it of that kind? */
+bool model_memory_whole(const struct model_memory *);
+
+enum model_found { MODEL_HIT, MODEL_LINE_MISSED, MODEL_UNKNOWN };
+
+/* model_data_hits where the shape is whole: nothing is asked that the host cannot foresee but
+ * whether the caches have it. */
+static inline __attribute__((always_inline)) enum model_found
+model_data_hits_whole(struct model_memory *m, uint64_t va, bool store, struct model_shape g)
+{
+	uint64_t line = va >> g.line, page = va >> g.page;
+	struct model_set *set = model_cache_set(&m->l1d, line & g.lines),
+			 *translation = model_cache_set(&m->dtlb, page & g.pages);
+	unsigned hits, way;
+
+	hits = model_cache_equal4(translation->tag,
+				  model_cache_tag(page >> __builtin_ctz(g.pages + 1)));
+	if (__builtin_expect(!hits, 0))
+		return MODEL_UNKNOWN;
+	model_cache_touch(&m->dtlb, translation, (unsigned)__builtin_ctz(hits));
+	m->page[page & g.pages] = page << g.page;
+	hits = model_cache_equal8(set, model_cache_tag(line >> __builtin_ctz(g.lines + 1)));
+	if (__builtin_expect(!hits, 0))
+		return MODEL_LINE_MISSED;
+	way = (unsigned)__builtin_ctz(hits);
+	if (store)
+		set->dirty |= UINT64_C(1) << way;
+	model_cache_touch(&m->l1d, set, way);
+	m->line[0][line & g.lines] = line << g.line;
+	m->line[1][line & g.lines] = set->dirty >> way & 1 ? line << g.line : MODEL_NO_LINE;
+	return MODEL_HIT;
 }
 
 /*
  * model_data_hits - an access of the line at @va whose page, or line, was not the last one of its
- * set. True when first-level TLB and cache have it: then that is done, and nothing is counted. Else
- * the caches are as they were; the TLB may know the page already, which changes nothing in what
- * model_data does next. Geometry as constants where the caller knows it.
+ * set. MODEL_HIT: first-level TLB and cache have it; that is done, and nothing is counted.
+ * MODEL_LINE_MISSED: the TLB has its page, the cache has not got it; model_load_missed or
+ * model_store_missed does the rest. Else the caches are as they were; the TLB may know the page
+ * already, which changes nothing in what model_data does next.
  */
-static inline __attribute__((always_inline)) bool
-model_data_hits(struct model_memory *m, uint64_t va, bool store, unsigned line_shift,
-		unsigned page_shift, uint32_t lines, uint32_t pages)
+static inline __attribute__((always_inline)) enum model_found
+model_data_hits(struct model_memory *m, uint64_t va, bool store, struct model_shape g)
 {
-	uint64_t line = va >> line_shift, page = va >> page_shift, *seen = &m->page[page & pages];
+	uint64_t line = va >> g.line, page = va >> g.page, *seen = &m->page[page & g.pages];
 	bool dirty;
 
-	if ((*seen ^ va) >> page_shift) {
+	if (g.whole)
+		return model_data_hits_whole(m, va, store, g);
+	if ((*seen ^ va) >> g.page) {
 		if (!model_cache_hits(&m->dtlb, page))
-			return false;
-		*seen = page << page_shift;
+			return MODEL_UNKNOWN;
+		*seen = page << g.page;
 	}
-	if (!((m->line[store][line & lines] ^ va) >> line_shift))
-		return true;
-	if (!model_cache_hits_data(&m->l1d, line, store, &dirty)) {
-		model_prefetch(m, va);
-		return false;
-	}
-	m->line[0][line & lines] = line << line_shift;
-	m->line[1][line & lines] = dirty ? line << line_shift : MODEL_NO_LINE;
-	return true;
+	if (!((m->line[store][line & g.lines] ^ va) >> g.line))
+		return MODEL_HIT;
+	if (!model_cache_hits_data(&m->l1d, line, store, &dirty))
+		return m->l1d.simple ? MODEL_LINE_MISSED : MODEL_UNKNOWN;
+	m->line[0][line & g.lines] = line << g.line;
+	m->line[1][line & g.lines] = dirty ? line << g.line : MODEL_NO_LINE;
+	return MODEL_HIT;
 }
+
+/* model_load_missed, model_store_missed - after MODEL_LINE_MISSED. Returns the cycles lost. */
+unsigned model_load_missed(struct model_memory *, uint64_t va);
+unsigned model_store_missed(struct model_memory *, uint64_t va);
 
 /* model_signal - the signal that a count is. */
 quipu_signal model_signal(enum model_count);

@@ -148,7 +148,7 @@ void models_begin(struct seg_vcpu *v)
 	if (s->ready)
 		model_memory_init(&s->memory, &engine.model, s->bytes, NULL);
 	model_predictor_init(&s->predict, &engine.model);
-	s->watched = true;
+	s->slack = 0;
 	if (!vcpu_index(v))
 		fetch_shift = usual_fetch(&s->memory);
 	/* What is a signal is counted where the machine reads it. */
@@ -165,16 +165,12 @@ void models_forget(struct seg_vcpu *v)
 	struct models *s = vcpu_models(v);
 
 	memset(s->memory.count, 0, sizeof(s->memory.count));
-	s->watched = true;
+	s->slack = 0;
 }
 
 void models_watch(struct seg_vcpu *v)
 {
-	struct models *s = vcpu_models(v);
-
-	s->watched = false;
-	for (unsigned i = 0; i < nmoved; i++)
-		s->watched |= v->nearest[SEG_LANES + moved[i].scalar] != INT64_MAX;
+	vcpu_models(v)->slack = 0;
 }
 
 /* The cache of level 3 of the CPU that @v stands on. Two threads may both make it; one of them
@@ -203,12 +199,6 @@ static struct model_cache *level3(const struct seg_vcpu *v)
 	__atomic_store_n(&last_level[group].ready, 1, __ATOMIC_RELEASE);
 	return c;
 }
-
-/* A shape of level 1; what the compiler does not know as a constant it finds in the model. */
-struct shape {
-	unsigned line, page;   /* log2 of their bytes */
-	uint32_t lines, pages; /* words of the filters - 1 */
-};
 
 #define INLINE static inline __attribute__((always_inline))
 
@@ -239,18 +229,44 @@ static inline bool lose(struct seg_vcpu *v, uint64_t lost)
 	return *acc >> (16 * SEG_LANE_CYCLES + 15) & 1;
 }
 
+#define MOST_MOVED                                                                                 \
+	8 /* most that an access moves a signal by, beside the cycles it loses: two lines,         \
+	     each with all that leave the caches for it */
+
+/* Has a signal that moved reached its deadline? And how far are they all from theirs? What others
+ * move too must be looked at each time. */
+static __attribute__((noinline)) bool find_slack(struct seg_vcpu *v, struct models *s)
+{
+	bool reached = false;
+
+	s->slack = engine.features & SEG_LABEL ? 0 : INT64_MAX;
+	for (unsigned i = 0; i < nmoved; i++) {
+		unsigned k = SEG_LANES + moved[i].scalar;
+		int64_t now = (int64_t)v->scalar[moved[i].scalar], left;
+
+		reached |= now >= v->nearest[k];
+		if (v->nearest[k] == INT64_MAX)
+			continue;
+		if (engine.rates.mispredicts >> k & 1 ||
+		    __builtin_sub_overflow(v->nearest[k], now, &left))
+			left = 0;
+		if (left < s->slack)
+			s->slack = left;
+	}
+	return reached;
+}
+
 /* Has a signal that moved reached its deadline, or have the cycles come to their lane's end? */
 static inline bool settle(struct seg_vcpu *v, struct models *s, unsigned lost)
 {
 	bool reached = lost && lose(v, lost);
 
-	if (s->watched && s->memory.changed)
-		for (unsigned i = 0; i < nmoved; i++) {
-			unsigned k = moved[i].scalar;
-
-			reached |= (int64_t)v->scalar[k] >= v->nearest[SEG_LANES + k];
-		}
-	s->memory.changed = 0;
+	if (s->memory.changed) {
+		s->memory.changed = 0;
+		s->slack -= lost + MOST_MOVED;
+		if (__builtin_expect(s->slack <= 0, 0))
+			reached |= find_slack(v, s);
+	}
 	return reached;
 }
 
@@ -325,7 +341,7 @@ void models_block(struct block *t)
 
 /* Line @at of a page that was the last one of its set: false when the first level has not got it.
  */
-INLINE bool fetch_near(struct models *s, uint64_t at, struct shape g)
+INLINE bool fetch_near(struct models *s, uint64_t at, struct model_shape g)
 {
 	uint64_t *have = &s->memory.fetch_line[at >> g.line & g.lines];
 
@@ -338,7 +354,7 @@ INLINE bool fetch_near(struct models *s, uint64_t at, struct shape g)
 	return true;
 }
 
-INLINE bool fetch_page(struct models *s, uint64_t pc, struct shape g)
+INLINE bool fetch_page(struct models *s, uint64_t pc, struct model_shape g)
 {
 	uint64_t *have = &s->memory.fetch_page[pc >> g.page & g.pages];
 
@@ -355,7 +371,7 @@ INLINE bool fetch_page(struct models *s, uint64_t pc, struct shape g)
  * A block of one or two lines of a page that are not all the last ones of their sets, but are in
  * the first level: without a call. What is done here is not done again by the long way.
  */
-INLINE void fetch_hits(struct seg_vcpu *v, struct block *t, struct shape g)
+INLINE void fetch_hits(struct seg_vcpu *v, struct block *t, struct model_shape g)
 {
 	struct models *s = vcpu_models(v);
 	uint64_t line = ~UINT64_C(0) << g.line;
@@ -369,7 +385,7 @@ INLINE void fetch_hits(struct seg_vcpu *v, struct block *t, struct shape g)
 		fetch_block(v, t);
 }
 
-INLINE void fetch_quick(struct seg_vcpu *v, struct block *t, struct shape g,
+INLINE void fetch_quick(struct seg_vcpu *v, struct block *t, struct model_shape g,
 			void (*further)(struct seg_vcpu *, struct block *))
 {
 	struct models *s = vcpu_models(v);
@@ -386,12 +402,12 @@ INLINE void fetch_quick(struct seg_vcpu *v, struct block *t, struct shape g,
 }
 
 /* clang-format off */
-#define FETCH_6_12 ((struct shape){6, 12, 63, 15})
-#define FETCH_6_13 ((struct shape){6, 13, 63, 15})
+#define FETCH_6_12 ((struct model_shape){6, 12, 63, 15, true})
+#define FETCH_6_13 ((struct model_shape){6, 13, 63, 15, true})
 #define FETCH_ANY                                                                                  \
-	((struct shape){engine.model.l1i.shift, engine.model.itlb.shift,                           \
+	((struct model_shape){engine.model.l1i.shift, engine.model.itlb.shift,                           \
 			vcpu_models(v)->memory.fetch_line_mask,                                    \
-			vcpu_models(v)->memory.fetch_page_mask})
+			vcpu_models(v)->memory.fetch_page_mask, false})
 /* clang-format on */
 
 static __attribute__((noinline)) void fetch_hits_6_12(struct seg_vcpu *v, struct block *t)
@@ -423,15 +439,25 @@ void models_fetch(struct seg_vcpu *v, const struct block *t)
 
 /* ---- data ---- */
 
+/* Of an access that is no hit @lost cycles are lost, or something is counted. */
+INLINE void account(struct seg_vcpu *v, struct models *s, unsigned lost, uint64_t va, void *udata)
+{
+	bool reached = settle(v, s, lost);
+	uint32_t events = went(s);
+
+	if (engine.features & SEG_LABEL)
+		label_miss(v, events);
+	if (__builtin_expect(reached, 0))
+		fold_access(v, (const struct block *)(uintptr_t)v->priv[HOT_PREV],
+			    (unsigned)(uintptr_t)udata, va, events);
+}
+
 static __attribute__((noinline)) void access_missed(unsigned vcpu, uint32_t info, uint64_t va,
 						    void *udata)
 {
 	struct seg_vcpu *v = &engine_pub[vcpu];
 	struct models *s = &engine_models[vcpu];
-	const struct block *t;
 	unsigned lost, size, store;
-	uint32_t events;
-	bool reached;
 
 	if (vcpu >= SEG_VCPUS || !s->ready)
 		return;
@@ -441,16 +467,23 @@ static __attribute__((noinline)) void access_missed(unsigned vcpu, uint32_t info
 	if (!s->memory.l3)
 		s->memory.l3 = level3(v);
 	lost = model_data(&s->memory, va, size, store);
-	if (!(s->memory.changed | lost))
-		return;
-	reached = settle(v, s, lost);
-	events = went(s);
-	if (engine.features & SEG_LABEL)
-		label_miss(v, events);
-	if (__builtin_expect(!reached, 1))
-		return;
-	t = (const struct block *)(uintptr_t)v->priv[HOT_PREV];
-	fold_access(v, t, (unsigned)(uintptr_t)udata, va, events);
+	if (s->memory.changed | lost)
+		account(v, s, lost, va, udata);
+}
+
+/* Its page the first-level TLB has, its line the first-level cache has not. */
+static __attribute__((noinline)) void load_missed(unsigned vcpu, uint64_t va, void *udata)
+{
+	struct models *s = &engine_models[vcpu];
+
+	account(&engine_pub[vcpu], s, model_load_missed(&s->memory, va), va, udata);
+}
+
+static __attribute__((noinline)) void store_missed(unsigned vcpu, uint64_t va, void *udata)
+{
+	struct models *s = &engine_models[vcpu];
+
+	account(&engine_pub[vcpu], s, model_store_missed(&s->memory, va), va, udata);
 }
 
 /* What an instruction does, as far as it is known when it is translated. */
@@ -460,27 +493,34 @@ enum kind { LOADS = 0, STORES = 1, EITHER = 2 };
  * Not in the filters. What first-level TLB and cache have is told here, without a call that would
  * save registers.
  */
-INLINE void not_last(unsigned vcpu, uint32_t info, uint64_t va, void *udata, struct shape g,
+INLINE void not_last(unsigned vcpu, uint32_t info, uint64_t va, void *udata, struct model_shape g,
 		     enum kind kind)
 {
 	struct models *s = &engine_models[vcpu & (SEG_VCPUS - 1)];
 	bool store = kind == EITHER ? ACCESS_STORE(info) : kind == STORES;
 	unsigned most = (1u << ACCESS_SIZE(info)) - 1;
+	enum model_found found = MODEL_UNKNOWN;
 
 	if (__builtin_expect(vcpu >= SEG_VCPUS, 0))
 		return;
 	zero_upper();
-	if (__builtin_expect((va & ((1u << g.line) - 1)) + most < 1u << g.line, 1) &&
-	    model_data_hits(&s->memory, va, store, g.line, g.page, g.lines, g.pages))
+	if (__builtin_expect((va & ((1u << g.line) - 1)) + most < 1u << g.line, 1))
+		found = model_data_hits(&s->memory, va, store, g);
+	if (found == MODEL_HIT)
 		return;
-	access_missed(vcpu, info, va, udata);
+	if (found == MODEL_UNKNOWN || __builtin_expect(!s->memory.l3, 0))
+		access_missed(vcpu, info, va, udata);
+	else if (store)
+		store_missed(vcpu, va, udata);
+	else
+		load_missed(vcpu, va, udata);
 }
 
 /*
  * An access changes nothing when its line and page were the last ones of their sets. One of up to
  * eight bytes that begins in the last seven of a line is looked at further.
  */
-INLINE bool is_last(unsigned vcpu, uint32_t info, uint64_t va, struct shape g, enum kind kind)
+INLINE bool is_last(unsigned vcpu, uint32_t info, uint64_t va, struct model_shape g, enum kind kind)
 {
 	const struct model_memory *m = &engine_models[vcpu & (SEG_VCPUS - 1)].memory;
 	unsigned store = kind == EITHER ? ACCESS_STORE(info) : kind == STORES;
@@ -490,7 +530,7 @@ INLINE bool is_last(unsigned vcpu, uint32_t info, uint64_t va, struct shape g, e
 	return va - line <= (1u << g.line) - 8 && va - page < 1u << g.page && !(info & ACCESS_LONG);
 }
 
-INLINE void accessed(unsigned vcpu, uint32_t info, uint64_t va, void *udata, struct shape g,
+INLINE void accessed(unsigned vcpu, uint32_t info, uint64_t va, void *udata, struct model_shape g,
 		     enum kind kind,
 		     void (*further)(unsigned vcpu, uint32_t info, uint64_t va, void *udata))
 {
@@ -531,12 +571,12 @@ INLINE void accessed(unsigned vcpu, uint32_t info, uint64_t va, void *udata, str
 		{either_##name, either_##name##_lone}};
 
 /* clang-format off */
-#define SHAPE_6_12 ((struct shape){6, 12, 63, 15})
-#define SHAPE_6_13 ((struct shape){6, 13, 63, 15})
+#define SHAPE_6_12 ((struct model_shape){6, 12, 63, 15, true})
+#define SHAPE_6_13 ((struct model_shape){6, 13, 63, 15, true})
 #define SHAPE_ANY                                                                                  \
-	((struct shape){engine.model.l1d.shift, engine.model.dtlb.shift,                                          \
+	((struct model_shape){engine.model.l1d.shift, engine.model.dtlb.shift,                                          \
 	 engine_models[vcpu & (SEG_VCPUS - 1)].memory.line_mask,                                   \
-	 engine_models[vcpu & (SEG_VCPUS - 1)].memory.page_mask})
+	 engine_models[vcpu & (SEG_VCPUS - 1)].memory.page_mask, false})
 /* clang-format on */
 
 ACCESSED(6_12, SHAPE_6_12)
@@ -588,7 +628,8 @@ static qemu_plugin_vcpu_mem_cb access_callback(enum kind kind)
 	const struct quipu_model *m = &engine.model;
 	bool lone = !engine.threaded;
 	bool usual = m->l1d.shift == 6 && engine_models[0].memory.line_mask == 63 &&
-		     engine_models[0].memory.page_mask == 15;
+		     engine_models[0].memory.page_mask == 15 &&
+		     model_memory_whole(&engine_models[0].memory);
 
 	if (engine.features & SEG_LABEL)
 		return accessed_label;

@@ -34,7 +34,7 @@ struct models {
 	uint64_t
 		marked; /* the last instruction that was counted as marked: its entry, its index, */
 	uint32_t marked_index;
-	bool watched; /* a signal that the models count has a deadline */
+	int64_t slack; /* no signal that the models move is nearer to its deadline */
 };
 _Static_assert(sizeof(struct models) == MODELS_STRIDE, "stride");
 
