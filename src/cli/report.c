@@ -261,12 +261,13 @@ static void key_text(const struct report *r, const struct profile_entry *e, enum
 	buf[0] = 0;
 }
 
-static double percent(uint64_t part, uint64_t whole)
-{
-	return whole ? 100.0 * (double)part / (double)whole : 0;
-}
-
 /* ---- the call graph below an entry ---- */
+
+/* Of a branch that is shown. As in perf, a limit that was asked for is that of the graph too. */
+static double least_percent(const struct report *r)
+{
+	return r->json ? 0 : r->limit > 0 ? r->limit : GRAPH_MIN_PERCENT;
+}
 
 /* The pipes to the left of a line: one character per level, '|' where a later branch follows. */
 struct pipes {
@@ -299,7 +300,7 @@ static void print_margin(const struct pipes *p)
 
 static bool big_enough(const struct pipes *p, const struct profile_node *n)
 {
-	return percent(n->total, p->whole) >= p->least;
+	return profile_percent(n->total, p->whole) >= p->least;
 }
 
 /* Siblings are sorted, so the small ones are last. */
@@ -311,7 +312,7 @@ static const struct profile_node *shown_next(const struct pipes *p, const struct
 /* A chain goes on in one line of descent as long as none ends and none branches off. */
 static const struct profile_node *only_child(const struct profile_node *n)
 {
-	return !n->own && n->child && !n->child->next ? n->child : NULL;
+	return !n->own && !n->hidden && n->child && !n->child->next ? n->child : NULL;
 }
 
 static void print_name(const struct profile_node *n)
@@ -346,7 +347,7 @@ static void print_branches(struct pipes *p, const struct profile_node *n)
 		print_margin(p);
 		for (size_t i = 0; i + 1 < p->n; i++)
 			printf("%c          ", p->v[i]);
-		printf("%c--%.2f%%--", p->v[p->n - 1], percent(n->total, p->whole));
+		printf("%c--%.2f%%--", p->v[p->n - 1], profile_percent(n->total, p->whole));
 		print_name(n);
 		while (only_child(end)) {
 			end = only_child(end);
@@ -385,8 +386,7 @@ static const struct profile_node *print_stem(struct pipes *p, const struct profi
 
 static void print_graph(const struct report *r, const struct profile_entry *e, uint64_t whole)
 {
-	/* As in perf, a limit that was asked for is that of the graph too. */
-	struct pipes p = {.whole = whole, .least = r->limit > 0 ? r->limit : GRAPH_MIN_PERCENT};
+	struct pipes p = {.whole = whole, .least = least_percent(r)};
 	const struct profile_node *n = e->chains;
 
 	if (!n || !big_enough(&p, n))
@@ -456,9 +456,9 @@ static void print_entry(const struct report *r, const struct layout *l,
 {
 	char text[512];
 
-	printf("  %7.2f%%", percent(l->children ? e->total : e->self, whole));
+	printf("  %7.2f%%", profile_percent(l->children ? e->total : e->self, whole));
 	if (l->children)
-		printf("  %7.2f%%", percent(e->self, whole));
+		printf("  %7.2f%%", profile_percent(e->self, whole));
 	if (r->counts)
 		printf("  %12" PRIu64, e->samples);
 	for (size_t k = 0; k < r->nr_keys; k++) {
@@ -474,7 +474,7 @@ static void print_entry(const struct report *r, const struct layout *l,
 static bool shown(const struct report *r, const struct profile_entry *e, bool children,
 		  uint64_t whole)
 {
-	return percent(children ? e->total : e->self, whole) >= r->limit;
+	return profile_percent(children ? e->total : e->self, whole) >= r->limit;
 }
 
 static bool with_children(const struct report *r, size_t event)
@@ -491,7 +491,7 @@ static void print_event(const struct report *r, size_t i)
 	const struct profile_entry *const *v;
 	size_t n;
 
-	v = profile_aggregate_sort(r->sums[i], &n);
+	v = profile_aggregate_sort(r->sums[i], least_percent(r), &n);
 	printf("# Samples: %" PRIu64 "  of event '%s' (%s)\n",
 	       profile_aggregate_samples(r->sums[i]), ev->name,
 	       label ? label : "label not kept by perf");
@@ -535,7 +535,8 @@ static void print_problems(const struct report *r)
 
 	for (size_t i = 0; i < r->nr_events; i++) {
 		size_t n;
-		const struct profile_entry *const *v = profile_aggregate_sort(r->sums[i], &n);
+		const struct profile_entry *const *v =
+			profile_aggregate_sort(r->sums[i], least_percent(r), &n);
 
 		for (size_t k = 0; k < n; k++) {
 			const struct profile_object *o = v[k]->frame.object;
@@ -670,7 +671,8 @@ static json_t *json_entry(const struct report *r, const struct profile_entry *e,
 {
 	json_t *o = json_object();
 
-	json_object_set_new(o, "percent", json_real(percent(children ? e->total : e->self, whole)));
+	json_object_set_new(o, "percent",
+			    json_real(profile_percent(children ? e->total : e->self, whole)));
 	json_object_set_new(o, "self", json_integer((json_int_t)e->self));
 	if (children)
 		json_object_set_new(o, "children", json_integer((json_int_t)e->total));
@@ -691,7 +693,7 @@ static json_t *json_event(const struct report *r, size_t i)
 	const struct profile_entry *const *v;
 	size_t n;
 
-	v = profile_aggregate_sort(r->sums[i], &n);
+	v = profile_aggregate_sort(r->sums[i], least_percent(r), &n);
 	for (size_t k = 0; k < n; k++)
 		if (shown(r, v[k], children, whole))
 			json_array_append_new(list, json_entry(r, v[k], children, whole));

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Sums of samples. Entries in a hash table over the chosen keys; chains in first-child,
- * next-sibling trees.
+ * Sums of samples. Entries in a hash table over the chosen keys; call chains in a tree of all
+ * (calltree.c), by which a sample with a chain finds its entry, too.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -10,26 +10,22 @@
 #include <quipu/bits.h>
 
 #include "profile/aggregate.h"
+#include "profile/calltree.h"
 #include "profile/unwind.h"
 
 #define UNWIND_MAX 127u /* frames of a stack, as in perf */
 
-struct node_slot {
-	struct profile_node **list;
-	struct profile_node *node; /* NULL: free */
-};
-
 struct profile_aggregate {
 	struct profile_options opt;
 	struct profile_entry **entries;
-	size_t n, room;
+	size_t n, room, nr_shown;
 	uint32_t *table; /* index + 1 into entries */
 	size_t slots;	 /* power of two */
 	uint64_t period, samples;
 	bool has_chains;
+	bool sorted;
 	struct profile_frame *frames; /* scratch */
-	struct node_slot *nodes;      /* every node of every tree, by the list that it is in */
-	size_t nr_nodes, node_slots;  /* slots: a power of two */
+	struct calltree *tree;
 };
 
 struct profile_aggregate *profile_aggregate_new(const struct profile_options *opt)
@@ -42,43 +38,24 @@ struct profile_aggregate *profile_aggregate_new(const struct profile_options *op
 	a->slots = 1024;
 	a->table = calloc(a->slots, sizeof(*a->table));
 	a->frames = calloc(PROFILE_FRAMES_MAX, sizeof(*a->frames));
-	if (!a->table || !a->frames) {
+	a->tree = calltree_new(opt);
+	if (!a->table || !a->frames || !a->tree) {
 		profile_aggregate_free(a);
 		return NULL;
 	}
 	return a;
 }
 
-/* Trees may be as deep as a chain is long: no recursion. */
-static void free_nodes(struct profile_node *n)
-{
-	while (n) {
-		struct profile_node *next = n->next, *last = n->child;
-
-		if (last) {
-			/* Children go in front of what is left to do. */
-			while (last->next)
-				last = last->next;
-			last->next = next;
-			next = n->child;
-		}
-		free(n);
-		n = next;
-	}
-}
-
 void profile_aggregate_free(struct profile_aggregate *a)
 {
 	if (!a)
 		return;
-	for (size_t i = 0; i < a->n; i++) {
-		free_nodes(a->entries[i]->chains);
+	for (size_t i = 0; i < a->n; i++)
 		free(a->entries[i]);
-	}
 	free(a->entries);
 	free(a->table);
 	free(a->frames);
-	free(a->nodes);
+	calltree_free(a->tree);
 	free(a);
 }
 
@@ -167,13 +144,6 @@ size_t profile_frames(struct profile_maps *maps, const struct profile_record *r,
 	return n;
 }
 
-static bool same_function(const struct profile_frame *a, const struct profile_frame *b)
-{
-	if (a->object != b->object || a->symbol != b->symbol || a->level != b->level)
-		return false;
-	return a->symbol || a->addr == b->addr;
-}
-
 /* ---- entries ---- */
 
 static bool keyed(const struct profile_aggregate *a, enum profile_key k)
@@ -226,7 +196,7 @@ static uint64_t hash_key(const struct profile_entry *k)
 
 static bool same_key(const struct profile_entry *a, const struct profile_entry *b)
 {
-	return a->comm == b->comm && same_function(&a->frame, &b->frame) &&
+	return a->comm == b->comm && profile_same_function(&a->frame, &b->frame) &&
 	       a->frame.offset == b->frame.offset && a->pid == b->pid && a->tid == b->tid &&
 	       a->cpu == b->cpu;
 }
@@ -289,87 +259,7 @@ static struct profile_entry *entry(struct profile_aggregate *a, const struct pro
 	return e;
 }
 
-/* ---- chains ---- */
-
-static size_t node_hash(struct profile_node **list, const struct profile_frame *f)
-{
-	uint64_t h = mix((uintptr_t)list, (uintptr_t)f->object);
-
-	h = mix(h, f->symbol ? (uintptr_t)f->symbol : f->addr);
-	return (size_t)mix(h, (uint64_t)f->level);
-}
-
-/* The slot of @list's node of @f, or the free one where it belongs. */
-static struct node_slot *node_slot(const struct profile_aggregate *a, struct profile_node **list,
-				   const struct profile_frame *f)
-{
-	size_t at = node_hash(list, f) & (a->node_slots - 1);
-
-	while (a->nodes[at].node &&
-	       (a->nodes[at].list != list || !same_function(&a->nodes[at].node->frame, f)))
-		at = (at + 1) & (a->node_slots - 1);
-	return &a->nodes[at];
-}
-
-static int grow_nodes(struct profile_aggregate *a)
-{
-	struct node_slot *old = a->nodes;
-	size_t n = a->node_slots;
-
-	a->node_slots = n ? 2 * n : 1024;
-	a->nodes = calloc(a->node_slots, sizeof(*a->nodes));
-	if (!a->nodes) {
-		a->nodes = old;
-		a->node_slots = n;
-		return -ENOMEM;
-	}
-	for (size_t i = 0; i < n; i++)
-		if (old[i].node)
-			*node_slot(a, old[i].list, &old[i].node->frame) = old[i];
-	free(old);
-	return 0;
-}
-
-/* A new one goes in front: the lists are backwards until they are sorted. */
-static struct profile_node *node(struct profile_aggregate *a, struct profile_node **list,
-				 const struct profile_frame *f)
-{
-	struct node_slot *slot;
-	struct profile_node *n;
-
-	if (2 * a->nr_nodes >= a->node_slots && grow_nodes(a))
-		return NULL;
-	slot = node_slot(a, list, f);
-	if (slot->node)
-		return slot->node;
-	n = calloc(1, sizeof(*n));
-	if (!n)
-		return NULL;
-	n->frame = *f;
-	n->next = *list;
-	*list = n;
-	*slot = (struct node_slot){list, n};
-	a->nr_nodes++;
-	return n;
-}
-
-static int add_chain(struct profile_aggregate *a, struct profile_entry *e,
-		     const struct profile_frame *f, size_t n, uint64_t period)
-{
-	struct profile_node **list = &e->chains, *last = NULL;
-
-	e->chained += period;
-	for (size_t i = 0; i < n; i++) {
-		last = node(a, list, &f[i]);
-		if (!last)
-			return -ENOMEM;
-		last->total += period;
-		list = &last->child;
-	}
-	if (last)
-		last->own += period;
-	return 0;
-}
+/* ---- samples ---- */
 
 static void reverse(struct profile_frame *f, size_t n)
 {
@@ -381,36 +271,29 @@ static void reverse(struct profile_frame *f, size_t n)
 	}
 }
 
-/* Outermost first, what is below a caller is longer; innermost first, what is above it is shorter.
- */
-static void rank_entry(const struct profile_aggregate *a, struct profile_entry *e, size_t n)
+/* The entry of the innermost frame of a chain, outermost first, which goes into the tree. */
+static struct profile_entry *add_chain(struct profile_aggregate *a, const char *comm,
+				       const struct profile_record *r, size_t n)
 {
-	int64_t longest = e->rank < 0 ? -e->rank : e->rank;
+	struct profile_entry key, *e;
+	uint32_t at = 0;
 
-	if ((int64_t)n > longest)
-		e->rank = a->opt.callee ? -(int64_t)n : (int64_t)n;
-}
+	make_key(a, comm, r, &a->frames[0], &key);
+	e = entry(a, &key);
+	for (size_t i = 0; e && i < n; i++) {
+		const struct profile_frame *f = &a->frames[i];
+		uint32_t parent = at;
 
-/* Every function of the chain, once: the sample's period is also its. */
-static int add_children(struct profile_aggregate *a, const char *comm,
-			const struct profile_record *r, size_t n)
-{
-	for (size_t i = 0; i < n; i++) {
-		struct profile_entry key, *e;
-
-		make_key(a, comm, r, &a->frames[i], &key);
-		e = entry(a, &key);
-		if (!e)
-			return -ENOMEM;
-		if (e->last_sample == a->samples)
+		at = calltree_find(a->tree, parent, f, e);
+		if (at)
 			continue;
-		e->last_sample = a->samples;
-		e->total += r->sample.period;
-		if (a->opt.chains && add_chain(a, e, a->frames + i, n - i, r->sample.period))
-			return -ENOMEM;
-		rank_entry(a, e, n - i);
+		make_key(a, comm, r, f, &key);
+		e = entry(a, &key);
+		at = e ? calltree_add(a->tree, parent, f, e) : 0;
+		if (!at)
+			return NULL;
 	}
-	return 0;
+	return e ? calltree_weigh(a->tree, at, r->sample.period) : NULL;
 }
 
 int profile_aggregate_sample(struct profile_aggregate *a, struct profile_maps *maps,
@@ -424,24 +307,21 @@ int profile_aggregate_sample(struct profile_aggregate *a, struct profile_maps *m
 	a->samples++;
 	a->period += r->sample.period;
 	a->has_chains |= chained;
-	make_key(a, comm, r, &a->frames[0], &key);
-	e = entry(a, &key);
+	if (chained && (a->opt.chains || a->opt.children)) {
+		reverse(a->frames, n);
+		e = add_chain(a, comm, r, n);
+	} else {
+		make_key(a, comm, r, &a->frames[0], &key);
+		e = entry(a, &key);
+	}
 	if (!e)
 		return -ENOMEM;
+	/* With children, what is in the tree is added to the totals at the end. */
+	if (!a->opt.children || !chained)
+		e->total += r->sample.period;
 	e->self += r->sample.period;
-	e->total += r->sample.period;
 	e->samples++;
-	e->last_sample = a->samples;
-	if (!chained)
-		return 0;
-	if (!a->opt.callee)
-		reverse(a->frames, n);
-	if (a->opt.chains && add_chain(a, e, a->frames, n, r->sample.period))
-		return -ENOMEM;
-	if (!a->opt.children)
-		return 0;
-	rank_entry(a, e, n);
-	return add_children(a, comm, r, n);
+	return 0;
 }
 
 /* ---- order ---- */
@@ -451,7 +331,7 @@ static int by_text(const char *a, const char *b)
 	return strcmp(a ? a : "", b ? b : "");
 }
 
-static int by_frame(const struct profile_frame *a, const struct profile_frame *b)
+int profile_frame_order(const struct profile_frame *a, const struct profile_frame *b)
 {
 	int r = by_text(a->object ? a->object->path : NULL, b->object ? b->object->path : NULL);
 
@@ -476,7 +356,7 @@ static int by_weight(const void *x, const void *y)
 		return a->self > b->self ? -1 : 1;
 	r = by_text(a->comm, b->comm);
 	if (!r)
-		r = by_frame(&a->frame, &b->frame);
+		r = profile_frame_order(&a->frame, &b->frame);
 	if (!r)
 		r = (a->frame.offset > b->frame.offset) - (a->frame.offset < b->frame.offset);
 	if (!r)
@@ -486,58 +366,42 @@ static int by_weight(const void *x, const void *y)
 	return r ? r : (a->cpu > b->cpu) - (a->cpu < b->cpu);
 }
 
-static int by_total(const void *x, const void *y)
+/* Entries of callers that are no samples' own are for children: in front those that are shown. */
+static void choose_entries(struct profile_aggregate *a)
 {
-	const struct profile_node *a = *(struct profile_node *const *)x,
-				  *b = *(struct profile_node *const *)y;
+	a->nr_shown = 0;
+	for (size_t i = 0; i < a->n; i++) {
+		struct profile_entry *e = a->entries[i];
 
-	if (a->total != b->total)
-		return a->total > b->total ? -1 : 1;
-	return by_frame(&a->frame, &b->frame);
-}
-
-/* Sorts one list of siblings. Out of memory leaves it in order of appearance. */
-static void sort_siblings(struct profile_node **list)
-{
-	struct profile_node **v, *p;
-	size_t n = 0, at;
-
-	for (p = *list; p; p = p->next)
-		n++;
-	at = n;
-	if (n < 2)
-		return;
-	v = calloc(n, sizeof(struct profile_node *));
-	if (!v)
-		return;
-	for (p = *list; p; p = p->next)
-		v[--at] = p; /* in order of appearance */
-	qsort(v, n, sizeof(*v), by_total);
-	for (size_t i = 0; i < n; i++)
-		v[i]->next = i + 1 < n ? v[i + 1] : NULL;
-	*list = v[0];
-	free(v);
-}
-
-/* Single-child runs are walked, branches recursed into: the depth is that of branchings. */
-static void sort_tree(struct profile_node **list)
-{
-	sort_siblings(list);
-	while (*list && !(*list)->next) {
-		list = &(*list)->child;
-		sort_siblings(list);
+		if (!a->opt.children && !e->samples)
+			continue;
+		a->entries[i] = a->entries[a->nr_shown];
+		a->entries[a->nr_shown++] = e;
 	}
-	for (struct profile_node *p = *list; p; p = p->next)
-		sort_tree(&p->child);
 }
 
-const struct profile_entry *const *profile_aggregate_sort(struct profile_aggregate *a, size_t *n)
+static bool has_chains(const struct profile_aggregate *a, const struct profile_entry *e,
+		       double least)
 {
-	*n = a->n;
-	if (a->n)
-		qsort(a->entries, a->n, sizeof(*a->entries), by_weight);
-	for (size_t i = 0; i < a->n; i++)
-		sort_tree(&a->entries[i]->chains);
+	return a->opt.chains && profile_percent(e->total, a->period) >= least;
+}
+
+const struct profile_entry *const *profile_aggregate_sort(struct profile_aggregate *a, double least,
+							  size_t *n)
+{
+	*n = 0;
+	if (!a->sorted) {
+		a->sorted = true;
+		calltree_sum(a->tree);
+		choose_entries(a);
+		if (a->nr_shown)
+			qsort(a->entries, a->nr_shown, sizeof(*a->entries), by_weight);
+		for (size_t i = 0; i < a->nr_shown; i++)
+			if (has_chains(a, a->entries[i], least) &&
+			    calltree_chains(a->tree, a->entries[i], least, a->period))
+				return NULL;
+	}
+	*n = a->nr_shown;
 	return (const struct profile_entry *const *)a->entries;
 }
 

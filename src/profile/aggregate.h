@@ -36,6 +36,7 @@ struct profile_node {
 	uint64_t own;	/* chains that end here */
 	uint64_t total; /* and below */
 	struct profile_node *child, *next;
+	bool hidden; /* some of its children are not there: they are too small to be shown */
 };
 
 struct profile_entry {
@@ -44,10 +45,10 @@ struct profile_entry {
 	uint32_t pid, tid, cpu;
 	uint64_t self, total; /* total: with children */
 	uint64_t samples;
-	struct profile_node *chains; /* first of the roots; sorted by profile_aggregate_sort */
+	struct profile_node *chains; /* first of the roots; made by profile_aggregate_sort */
 	uint64_t chained;	     /* period of the chains in the tree */
-	int64_t rank;	      /* of its chains, by length: a caller's is larger than its callees' */
-	uint64_t last_sample; /* a function that is twice in a chain counts once */
+	int64_t rank;	/* of its chains, by length: a caller's is larger than its callees' */
+	uint32_t nodes; /* the call tree's own (calltree.c) */
 };
 
 struct profile_options {
@@ -67,10 +68,17 @@ void profile_aggregate_free(struct profile_aggregate *);
 int profile_aggregate_sample(struct profile_aggregate *, struct profile_maps *,
 			     const struct profile_record *);
 /*
- * Sorted: largest first (with children: by total), of equal ones the caller before what it calls,
- * then by name. Call when all samples are in.
+ * profile_aggregate_sort - the entries: largest first (with children: by total), of equal ones the
+ *	caller before what it calls, then by name. Chains and parts of chains below @least percent
+ *	are left out. Call when all samples are in, with one @least. NULL: no memory, or no samples.
  */
-const struct profile_entry *const *profile_aggregate_sort(struct profile_aggregate *, size_t *n);
+const struct profile_entry *const *profile_aggregate_sort(struct profile_aggregate *, double least,
+							  size_t *n);
+static inline double profile_percent(uint64_t part, uint64_t whole)
+{
+	return whole ? 100.0 * (double)part / (double)whole : 0;
+}
+
 uint64_t profile_aggregate_period(const struct profile_aggregate *);
 uint64_t profile_aggregate_samples(const struct profile_aggregate *);
 bool profile_aggregate_has_chains(const struct profile_aggregate *);

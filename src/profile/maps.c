@@ -36,6 +36,9 @@ struct thread {
 struct profile_maps {
 	struct profile_symbols *symbols;
 	void *processes, *threads;
+	/* Asked for last: they will be asked for again. */
+	struct process *last;
+	struct thread *last_thread;
 	struct profile_unwind *unwind;
 	const struct profile_hypervisor *hypervisor;
 };
@@ -82,10 +85,15 @@ void profile_maps_free(struct profile_maps *m)
 static struct process *process(struct profile_maps *m, uint32_t pid, bool make)
 {
 	struct process key = {.pid = pid}, *p;
-	void *found = tfind(&key, &m->processes, by_pid);
+	void *found;
 
-	if (found || !make)
-		return found ? *(struct process **)found : NULL;
+	if (m->last && m->last->pid == pid)
+		return m->last;
+	found = tfind(&key, &m->processes, by_pid);
+	if (found)
+		return m->last = *(struct process **)found;
+	if (!make)
+		return NULL;
 	p = calloc(1, sizeof(*p));
 	if (!p)
 		return NULL;
@@ -100,10 +108,15 @@ static struct process *process(struct profile_maps *m, uint32_t pid, bool make)
 static struct thread *thread(struct profile_maps *m, uint32_t tid, bool make)
 {
 	struct thread key = {.tid = tid}, *t;
-	void *found = tfind(&key, &m->threads, by_tid);
+	void *found;
 
-	if (found || !make)
-		return found ? *(struct thread **)found : NULL;
+	if (m->last_thread && m->last_thread->tid == tid)
+		return m->last_thread;
+	found = tfind(&key, &m->threads, by_tid);
+	if (found)
+		return m->last_thread = *(struct thread **)found;
+	if (!make)
+		return NULL;
 	t = calloc(1, sizeof(*t));
 	if (!t)
 		return NULL;

@@ -35,10 +35,12 @@ struct segment {
 	bool exec;
 };
 
+/* What is inlined at an address. */
 struct inlines {
 	uint64_t addr;
-	size_t n;
 	const struct profile_symbol **frames;
+	uint8_t n;
+	bool known;
 };
 
 /* Texts one behind the other: the kernel has a hundred thousand. */
@@ -68,8 +70,9 @@ struct object {
 	Dwarf *dwarf;
 	bool dwarf_tried;
 	struct inline_index *index;
-	void *inlines; /* tree of struct inlines */
-	void *names;   /* tree of struct profile_symbol: inlined functions by name */
+	struct inlines *inlines;	 /* a hash table by address */
+	size_t nr_inlines, inlines_room; /* room: a power of two */
+	void *names; /* tree of struct profile_symbol: inlined functions by name */
 };
 
 struct profile_symbols {
@@ -89,13 +92,6 @@ static int by_path(const void *a, const void *b)
 	return strcmp(((const struct object *)a)->pub.path, ((const struct object *)b)->pub.path);
 }
 
-static int by_addr(const void *a, const void *b)
-{
-	const struct inlines *x = a, *y = b;
-
-	return (x->addr > y->addr) - (x->addr < y->addr);
-}
-
 static int by_name(const void *a, const void *b)
 {
 	return strcmp(((const struct profile_symbol *)a)->name,
@@ -108,12 +104,6 @@ struct profile_symbols *profile_symbols_new(void)
 	return calloc(1, sizeof(struct profile_symbols));
 }
 
-static void free_inlines(void *p)
-{
-	free(((struct inlines *)p)->frames);
-	free(p);
-}
-
 static void free_object(void *p)
 {
 	struct object *o = p;
@@ -122,7 +112,9 @@ static void free_object(void *p)
 		next = c->next;
 		free(c);
 	}
-	tdestroy(o->inlines, free_inlines);
+	for (size_t i = 0; i < o->inlines_room; i++)
+		free(o->inlines[i].frames);
+	free(o->inlines);
 	tdestroy(o->names, free);
 	inline_index_free(o->index);
 	if (o->dwarf)
@@ -721,29 +713,51 @@ static void walk_inlines(struct object *o, struct inlines *in)
 	}
 }
 
+/* Where @addr is in the table, or belongs. */
+static struct inlines *inlines_slot(const struct object *o, uint64_t addr)
+{
+	uint64_t hash = addr * UINT64_C(0x9e3779b97f4a7c15);
+	size_t at = (size_t)(hash >> 32) & (o->inlines_room - 1);
+
+	while (o->inlines[at].known && o->inlines[at].addr != addr)
+		at = (at + 1) & (o->inlines_room - 1);
+	return &o->inlines[at];
+}
+
+static bool make_inlines_room(struct object *o)
+{
+	struct inlines *old = o->inlines, *v;
+	size_t n = o->inlines_room;
+
+	if (2 * o->nr_inlines < n)
+		return true;
+	v = calloc(n ? 2 * n : 256, sizeof(*v));
+	if (!v)
+		return false;
+	o->inlines = v;
+	o->inlines_room = n ? 2 * n : 256;
+	for (size_t i = 0; i < n; i++)
+		if (old[i].known)
+			*inlines_slot(o, old[i].addr) = old[i];
+	free(old);
+	return true;
+}
+
 size_t profile_object_inlines(struct profile_object *pub, uint64_t offset,
 			      const struct profile_symbol *const **frames)
 {
 	struct object *o = loaded(pub);
-	struct inlines key = {.addr = to_vaddr(o, offset)}, *in;
-	void *found = tfind(&key, &o->inlines, by_addr);
+	uint64_t addr = to_vaddr(o, offset);
+	struct inlines *in;
 
-	if (found) {
-		in = *(struct inlines **)found;
-		*frames = in->frames;
-		return in->n;
-	}
 	*frames = NULL;
-	if (o->problem && !o->elf)
+	if ((o->problem && !o->elf) || !make_inlines_room(o))
 		return 0;
-	in = calloc(1, sizeof(*in));
-	if (!in)
-		return 0;
-	in->addr = key.addr;
-	walk_inlines(o, in);
-	if (!tsearch(in, &o->inlines, by_addr)) {
-		free_inlines(in);
-		return 0;
+	in = inlines_slot(o, addr);
+	if (!in->known) {
+		*in = (struct inlines){.addr = addr, .known = true};
+		o->nr_inlines++;
+		walk_inlines(o, in);
 	}
 	*frames = in->frames;
 	return in->n;

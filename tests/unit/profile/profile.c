@@ -1008,7 +1008,7 @@ static bool digest(const char *path)
 
 	if (ok) {
 		assert_int_equal(perfdata_each(p.data, take, &w), 0);
-		profile_aggregate_sort(w.sums, &n);
+		profile_aggregate_sort(w.sums, 0, &n);
 	} else {
 		assert_true(strlen(err.text) > 10);
 	}
