@@ -40,8 +40,9 @@ static const struct {
 static const char *const hardware[] = {
 	[PERF_COUNT_HW_CPU_CYCLES] = "the cost of every instruction, added up",
 	[PERF_COUNT_HW_INSTRUCTIONS] = "instructions retired",
-	[PERF_COUNT_HW_CACHE_REFERENCES] = "accesses of the first cache",
-	[PERF_COUNT_HW_CACHE_MISSES] = "misses of the last cache",
+	[PERF_COUNT_HW_CACHE_REFERENCES] =
+		"cache accesses; of which cache, the machine's PMU decides",
+	[PERF_COUNT_HW_CACHE_MISSES] = "cache misses; of which cache, the machine's PMU decides",
 	[PERF_COUNT_HW_BRANCH_INSTRUCTIONS] = "branches, jumps, calls and returns retired",
 	[PERF_COUNT_HW_BRANCH_MISSES] = "mispredicted branches",
 	[PERF_COUNT_HW_BUS_CYCLES] = "cycles of the bus clock",

@@ -137,6 +137,9 @@ def listing(work):
     for word in ("exact", "modelled"):
         holds(word in result.out, f"no label {word}\n{result}")
     holds(re.search(r"not (yet )?modelled", result.out), f"nothing is marked as not modelled\n{result}")
+    for machine in ("rock", "x86", "power9"):  # whose PMUs count accesses of L2, of the last cache, of L1
+        rows = re.findall("^ +cache-references .*", work.quipu("list", "-m", machine, "cache-references", status=0).out, re.MULTILINE)
+        holds("the machine's PMU decides" in rows[0], f"one text for different caches: {rows}")
     one = work.quipu("list", "loads", status=0)
     holds("loads" in one.out and len(one.out) < len(result.out), f"a word does not narrow the list\n{one}")
 
