@@ -53,6 +53,11 @@ struct quipu_platform_env {
 /* For `machine show`: one line of a room's description; @depth indents. */
 typedef void quipu_describe_fn(void *arg, unsigned depth, const char *line);
 
+/* A row of /proc/interrupts: what stands before the counts and behind them. */
+struct quipu_interrupt_row {
+	const char *label, *text;
+};
+
 struct quipu_platform {
 	const char *name; /* the room: "riscv" */
 	/* The compatible strings of the nodes that it reads, NULL-terminated; for `machine check`.
@@ -84,6 +89,9 @@ struct quipu_platform {
 	/* Optional: performance monitoring interrupts that @cpu has taken, for the row of
 	 * /proc/interrupts. What fills memory without one does not count. */
 	uint64_t (*interrupts)(void *self, unsigned cpu);
+	/* Optional, beside it: how Linux writes that row; NULL: this machine's kernel has none.
+	 * Without: the row PMI. */
+	const struct quipu_interrupt_row *(*interrupt_row)(void *self);
 	/* Optional, both or none. Which activities the room wants to be told of, a bit each; one
 	 * happened where @at says. */
 	uint32_t (*watches)(void *self);

@@ -52,10 +52,11 @@ int quipu_system_hotplug(struct quipu_system *, const char *name, bool present);
 
 /*
  * quipu_system_pmis - performance monitoring interrupts that @cpu has taken since the machine
- * began, of all rooms: what Linux shows in the row PMI of /proc/interrupts. False: no room of this
- * machine raises any, and there is no such row.
+ * began, of all rooms: what Linux shows in a row of /proc/interrupts. False: no room of this
+ * machine raises any, and there is no such row. quipu_system_pmi_row - how it is written, or NULL.
  */
 bool quipu_system_pmis(const struct quipu_system *, unsigned cpu, uint64_t *count);
+const struct quipu_interrupt_row *quipu_system_pmi_row(const struct quipu_system *);
 
 /*
  * Clocks (model time, ns). A CPU's clock is floor(cycles * 10^9 / Hz) plus the idle time it jumped

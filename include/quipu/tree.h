@@ -31,7 +31,7 @@ struct quipu_tree {
 struct quipu_system;
 /*
  * quipu_tree_interrupts - /proc/interrupts of a machine that is alive, as it stands now (the caller
- * frees it); NULL: none of its rooms takes performance monitoring interrupts, or out of memory.
+ * frees it); NULL: out of memory. Without performance monitoring interrupts it has no row.
  * quipu_tree_add - one more file; @text is taken over. 0 or -ENOMEM.
  */
 char *quipu_tree_interrupts(const struct quipu_system *);

@@ -477,6 +477,25 @@ struct quipu_signals *quipu_system_signals(struct quipu_system *sys)
 	return sys->signals;
 }
 
+/* arch/powerpc/kernel/irq.c, arch/x86/kernel/irq.c */
+static const struct quipu_interrupt_row pmi = {"PMI", "  Performance monitoring interrupts"};
+
+static const struct quipu_interrupt_row *row_of(const struct room *r)
+{
+	if (!r->platform->interrupts)
+		return NULL;
+	return r->platform->interrupt_row ? r->platform->interrupt_row(r->self) : &pmi;
+}
+
+const struct quipu_interrupt_row *quipu_system_pmi_row(const struct quipu_system *sys)
+{
+	const struct quipu_interrupt_row *row = NULL;
+
+	for (unsigned i = 0; !row && i < sys->nrooms; i++)
+		row = row_of(&sys->rooms[i]);
+	return row;
+}
+
 bool quipu_system_pmis(const struct quipu_system *sys, unsigned cpu, uint64_t *count)
 {
 	bool any = false;
@@ -485,7 +504,7 @@ bool quipu_system_pmis(const struct quipu_system *sys, unsigned cpu, uint64_t *c
 	for (unsigned i = 0; cpu < sys->machine->ncpus && i < sys->nrooms; i++) {
 		const struct room *room = &sys->rooms[i];
 
-		if (!room->platform->interrupts)
+		if (!row_of(room))
 			continue;
 		any = true;
 		*count += room->platform->interrupts(room->self, cpu);

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * /proc/interrupts of a machine: the row of performance monitoring interrupts, as Linux prints it
- * (arch/powerpc/kernel/irq.c, arch/x86/kernel/irq.c: label in three columns, each count in ten).
- * No other rows: nothing else here interrupts. It moves, so whoever shows it asks again.
+ * (kernel/irq/proc.c, arch/powerpc/kernel/irq.c, arch/x86/kernel/irq.c: label in three columns,
+ * each count in ten). No other rows: nothing else here interrupts, and where the kernel would have
+ * none for the PMU only the CPUs' names stand. It moves, so whoever shows it asks again.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -10,31 +11,34 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <quipu/platform.h>
 #include <quipu/system.h>
 #include <quipu/tree.h>
 
 char *quipu_tree_interrupts(const struct quipu_system *sys)
 {
+	const struct quipu_interrupt_row *row = quipu_system_pmi_row(sys);
 	unsigned ncpus = quipu_system_machine(sys)->ncpus;
 	uint64_t count;
 	char *text = NULL;
 	size_t len = 0;
 	FILE *f;
 
-	if (!quipu_system_pmis(sys, 0, &count))
-		return NULL;
 	f = open_memstream(&text, &len);
 	if (!f)
 		return NULL;
 	fprintf(f, "%*s", 3 + 8, "");
 	for (unsigned cpu = 0; cpu < ncpus; cpu++)
 		fprintf(f, "CPU%-8u", cpu);
-	fputs("\nPMI: ", f);
-	for (unsigned cpu = 0; cpu < ncpus; cpu++) {
+	fputc('\n', f);
+	if (row)
+		fprintf(f, "%3s: ", row->label);
+	for (unsigned cpu = 0; row && cpu < ncpus; cpu++) {
 		quipu_system_pmis(sys, cpu, &count);
 		fprintf(f, "%10" PRIu64 " ", count);
 	}
-	fputs("  Performance monitoring interrupts\n", f);
+	if (row)
+		fprintf(f, "%s\n", row->text);
 	if (fclose(f)) {
 		free(text);
 		return NULL;

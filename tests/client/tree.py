@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """What is written into the machine's files takes effect, as a kernel's would: CPUs taken offline and online, cpumasks that
 move, the interval of multiplexing, sysctls. perf ABI sheet A17, D6 13, 19, 53."""
+import os
+import platform
 import shutil
 import subprocess
 
-from harness import QUIPU, Skip, equal, main, need_namespace, test
+from harness import GUESTS, QUIPU, Skip, equal, holds, main, need_namespace, test
 
 # becomes FILE WORD: waits until the machine has taken or refused what was written.
 SHELL = """
@@ -59,6 +61,31 @@ becomes $mask 0,16
 echo 0 > $cpus/cpu0/online; becomes $cpus/online 1-31
 case $(cat $mask) in 0*) cat $mask; exit 1;; esac
 """, machine="power9")
+
+
+@test("/proc/interrupts has the row of the machine's kernel, and counts its interrupts; none where it would ask for none")
+def interrupts(work):
+    need_namespace(work)
+    if not shutil.which("perf"):
+        raise Skip("perf is not installed")
+    rows = ("riscv", " 13: ", 8, "RISC-V INTC  13 Edge      riscv-pmu", os.path.join(GUESTS, "recurse.riscv64")),
+    if platform.machine() == "x86_64" and shutil.which("qemu-x86_64"):
+        rows += ("x86", "PMI: ", 8, "Performance monitoring interrupts", "true"),
+    for machine, label, cpus, text, program in rows:
+        out = inside(f"""
+cat /proc/interrupts
+perf record -q -o {work.path("perf.data")} -e instructions -c 10000 {program} > /dev/null
+samples=$(perf script -i {work.path("perf.data")} -F event 2> /dev/null | grep -c instructions)
+echo samples $samples
+for i in $(seq 200); do grep -q " $samples  *0" /proc/interrupts && break; sleep 0.05; done
+cat /proc/interrupts""", machine).split("\n")
+        equal(out[0].split(), [f"CPU{n}" for n in range(cpus)], f"{machine}: {out}")
+        equal([out[1][:5], out[1][5:5 + 11 * cpus].split(), out[1][5 + 11 * cpus:].strip()], [label, ["0"] * cpus, text], machine)
+        samples = out[2].split()[1]
+        holds(int(samples) > 10, out)
+        equal(out[4][5:5 + 11 * cpus].split(), [samples] + ["0"] * (cpus - 1), f"{machine}: interrupts")
+    for machine in "riscv-u74", "vtd":
+        equal(len(inside("cat /proc/interrupts", machine).splitlines()), 1, f"{machine}: rows")
 
 
 @test("an interval of multiplexing is taken, and 0 is refused")

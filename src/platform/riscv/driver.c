@@ -45,6 +45,7 @@ struct sbi_cpu {
 	struct quipu_event *events[COUNTERS_MAX];
 	uint64_t used_hw, used_fw;
 	uint64_t page; /* physical address of the snapshot page */
+	uint64_t interrupts;
 	bool online;
 };
 
@@ -659,6 +660,7 @@ void sbi_driver_interrupt(struct sbi_driver *d, unsigned cpu, const struct quipu
 	struct sbi_cpu *c = &d->cpus[cpu];
 	uint64_t stopped = c->used_hw, over;
 
+	c->interrupts++;
 	if (!stopped) {
 		clear_pending(d, cpu);
 		return;
@@ -678,6 +680,16 @@ void sbi_driver_interrupt(struct sbi_driver *d, unsigned cpu, const struct quipu
 			over &= ~bits_one(bits_low(m));
 	}
 	restart(d, cpu, stopped, over);
+}
+
+uint64_t sbi_driver_interrupts(const struct sbi_driver *d, unsigned cpu)
+{
+	return d->cpus[cpu].interrupts;
+}
+
+bool sbi_driver_interrupts_at_all(const struct sbi_driver *d)
+{
+	return !(d->pmu.capabilities & QUIPU_PMU_CAP_NO_INTERRUPT);
 }
 
 /*

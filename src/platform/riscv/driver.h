@@ -36,6 +36,9 @@ int sbi_driver_new(const struct riscv_driver_env *, struct quipu_notes *, struct
 void sbi_driver_free(struct sbi_driver *);
 /* The local counter-overflow interrupt of @cpu. */
 void sbi_driver_interrupt(struct sbi_driver *, unsigned cpu, const struct quipu_interrupt *);
+/* How many @cpu has taken; has the kernel asked for them? */
+uint64_t sbi_driver_interrupts(const struct sbi_driver *, unsigned cpu);
+bool sbi_driver_interrupts_at_all(const struct sbi_driver *);
 void sbi_driver_online(struct sbi_driver *, unsigned cpu, bool online);
 /* kernel.perf_user_access: 0..2. 0 or -EINVAL. */
 int sbi_driver_user_access(struct sbi_driver *, unsigned value);

@@ -306,6 +306,23 @@ struct sbi_driver *riscv_room_sbi(void *self)
 	return ((struct room *)self)->sbi;
 }
 
+static uint64_t room_interrupts(void *self, unsigned cpu)
+{
+	const struct room *r = self;
+
+	return r->sbi ? sbi_driver_interrupts(r->sbi, cpu) : 0;
+}
+
+/* kernel/irq/proc.c; the number in front is one that Linux gives out as it comes. */
+static const struct quipu_interrupt_row *room_interrupt_row(void *self)
+{
+	static const struct quipu_interrupt_row row = {"13",
+						       " RISC-V INTC  13 Edge      riscv-pmu"};
+	const struct room *r = self;
+
+	return r->sbi && sbi_driver_interrupts_at_all(r->sbi) ? &row : NULL;
+}
+
 static const char *const room_nodes[] = {"riscv,pmu", "riscv,base-pmu", NULL};
 
 const struct quipu_platform quipu_platform_riscv = {
@@ -317,4 +334,6 @@ const struct quipu_platform quipu_platform_riscv = {
 	.interrupt = room_interrupt,
 	.describe = room_describe,
 	.cpu_online = room_cpu_online,
+	.interrupts = room_interrupts,
+	.interrupt_row = room_interrupt_row,
 };

@@ -32,6 +32,7 @@ struct x86_driver {
 	struct core_pmu base;
 	struct quipu_x86 *hardware;
 	struct quipu_event *(*events)[COUNTERS]; /* by CPU */
+	uint64_t *pmis;				 /* taken, by CPU */
 	struct quipu_pmu_event *list;		 /* events/; terms owned */
 };
 
@@ -323,6 +324,7 @@ void x86_driver_interrupt(struct x86_driver *d, unsigned cpu, const struct quipu
 {
 	uint64_t status;
 
+	d->pmis[cpu]++;
 	wrmsr(d, cpu, QUIPU_IA32_PERF_GLOBAL_CTRL, 0);
 	status = rdmsr(d, cpu, QUIPU_IA32_PERF_GLOBAL_STATUS);
 	wrmsr(d, cpu, QUIPU_IA32_PERF_GLOBAL_STATUS_RESET, status);
@@ -333,6 +335,11 @@ void x86_driver_interrupt(struct x86_driver *d, unsigned cpu, const struct quipu
 			serve(d, cpu, d->events[cpu][i], irq);
 	}
 	wrmsr(d, cpu, QUIPU_IA32_PERF_GLOBAL_CTRL, all_counters());
+}
+
+uint64_t x86_driver_pmis(const struct x86_driver *d, unsigned cpu)
+{
+	return d->pmis[cpu];
 }
 
 /* ---- sysfs, life ---- */
@@ -405,7 +412,8 @@ int x86_driver_new(const struct quipu_platform_env *env, struct quipu_x86 *hardw
 	d->base.write = write_counter;
 	d->hardware = hardware;
 	d->events = calloc(d->base.ncpus, sizeof(*d->events));
-	if (d->events)
+	d->pmis = calloc(d->base.ncpus, sizeof(*d->pmis));
+	if (d->events && d->pmis)
 		err = make_list(d);
 	if (!err) {
 		describe_pmu(d);
@@ -427,6 +435,7 @@ void x86_driver_free(struct x86_driver *d)
 		return;
 	core_pmu_free_list(d->list);
 	free(d->events);
+	free(d->pmis);
 	free(d);
 }
 

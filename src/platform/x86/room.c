@@ -65,6 +65,11 @@ static void room_describe(void *self, quipu_describe_fn *fn, void *arg)
 	x86_driver_describe(((struct core_room *)self)->driver, fn, arg);
 }
 
+static uint64_t room_interrupts(void *self, unsigned cpu)
+{
+	return x86_driver_pmis(((struct core_room *)self)->driver, cpu);
+}
+
 static const char *const room_nodes[] = {COMPATIBLE, NULL};
 
 const struct quipu_platform quipu_platform_x86 = {
@@ -76,4 +81,5 @@ const struct quipu_platform quipu_platform_x86 = {
 	.interrupt = room_interrupt,
 	.describe = room_describe,
 	.cpu_online = core_room_cpu_online,
+	.interrupts = room_interrupts,
 };
