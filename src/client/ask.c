@@ -179,10 +179,9 @@ static void forget(struct gate *g, struct gate_event *e)
 		at = &(*at)->chain;
 	*at = e->chain;
 	g->nsampling -= e->sampling;
-	if (--g->nevents == 0) {
+	session_drop(g->session, &e->wants);
+	if (--g->nevents == 0)
 		g->watched = false;
-		session_rest(g->session);
-	}
 	g->board->followed -= e->followed;
 	if (e->tid)
 		tasks_release(g, e->tid);
@@ -260,24 +259,10 @@ void ask_client_left(struct gate *g, struct client *c)
 
 /* ---- open ---- */
 
-static int refuse_signal(struct gate *g, quipu_signal signal)
-{
-	char buf[32];
-
-	quipu_core_reason(
-		g->core,
-		"a program that runs already does not count %s: what is counted is fixed when a program "
-		"starts; start it again, with this event open",
-		quipu_signal_name(signal, buf, sizeof(buf)));
-	return -EOPNOTSUPP;
-}
-
-/* The engine must count what the event is made of, in programs that start later and in those it is
- * opened on. */
+/* The engine must count what the event is made of. */
 static int require(struct gate *g, struct quipu_event *e)
 {
 	struct quipu_pmu *pmu = quipu_event_pmu(e);
-	const struct quipu_task *task = quipu_event_task(e);
 	struct quipu_signals *signals = quipu_system_signals(g->system);
 	bool filtered = false;
 	quipu_signal signal = pmu->signal ? pmu->signal(e, &filtered) : QUIPU_SIGNAL_NONE;
@@ -294,9 +279,52 @@ static int require(struct gate *g, struct quipu_event *e)
 			"too many different events in one session: the engine has no counter left for this one");
 		return -EOPNOTSUPP;
 	}
-	if ((!task || tasks_is_guest(g, task)) && session_lacks(g->session, signal))
-		return refuse_signal(g, signal);
 	return 0;
+}
+
+/* Opens what @q asks for, and learns what that needs of the engine. */
+static int open_event(struct gate *g, const struct quipu_caller *who, const struct gate_request *q,
+		      size_t payload, struct quipu_event *group, struct answer *a,
+		      struct quipu_event **event, struct session_wants *wants)
+{
+	int rc;
+
+	session_collect(g->session);
+	rc = quipu_event_open(g->core, who, payload ? g->payload : NULL, payload, (pid_t)q->args[0],
+			      (int)q->args[1], group, (unsigned long)q->args[3],
+			      &a->reply.size_back, event);
+	if (!rc) {
+		rc = require(g, *event);
+		if (rc)
+			quipu_event_close(*event);
+	}
+	*wants = session_collected(g->session);
+	return rc;
+}
+
+/*
+ * An event begins when all that it is made of is counted. Programs that run and do not count it yet
+ * are switched first, and the event is opened behind that.
+ */
+static int open_counted(struct gate *g, const struct quipu_caller *who,
+			const struct gate_request *q, size_t payload, struct quipu_event *group,
+			struct answer *a, struct quipu_event **event, struct session_wants *wants)
+{
+	int rc = open_event(g, who, q, payload, group, a, event, wants);
+
+	if (rc)
+		return rc;
+	session_hold(g->session, wants);
+	if (session_select(g->session)) {
+		struct session_wants again;
+
+		quipu_event_close(*event);
+		catch_up(g, group && group != QUIPU_EVENT_FOREIGN ? group : NULL, false);
+		rc = open_event(g, who, q, payload, group, a, event, &again);
+	}
+	if (rc)
+		session_drop(g->session, wants);
+	return rc;
 }
 
 /* Wherever it runs, and nobody that descends from it. */
@@ -308,7 +336,8 @@ static bool counts_one_thread(const struct gate_event *e)
 	       !(a->flags & QUIPU_ATTR_INHERIT) && quipu_event_cpu(e->event) < 0;
 }
 
-static int adopt_event(struct gate *g, struct quipu_event *event, struct gate_event **out)
+static int adopt_event(struct gate *g, struct quipu_event *event, const struct session_wants *wants,
+		       struct gate_event **out)
 {
 	int cell, fd;
 	struct gate_event *e = descriptor_take(g, &fd);
@@ -316,6 +345,7 @@ static int adopt_event(struct gate *g, struct quipu_event *event, struct gate_ev
 	if (!e)
 		return fd;
 	e->event = event;
+	e->wants = *wants;
 	e->id = quipu_event_id(event);
 	if (quipu_event_task(event)) {
 		e->pid = quipu_task_pid(quipu_event_task(event));
@@ -367,6 +397,7 @@ static void ask_open(struct gate *g, struct client *c, const struct gate_request
 	struct quipu_caller who = c->who;
 	struct quipu_event *group = NULL, *event;
 	struct gate_event *leader = NULL, *e = NULL;
+	struct session_wants wants;
 	pid_t pid = (pid_t)q->args[0];
 	int rc;
 
@@ -378,20 +409,17 @@ static void ask_open(struct gate *g, struct client *c, const struct gate_request
 	catch_up(g, group && group != QUIPU_EVENT_FOREIGN ? group : NULL, false);
 	if (pid != -1 && !(q->args[3] & PERF_FLAG_PID_CGROUP))
 		tasks_find(g, pid ? pid : who.tid);
-	rc = quipu_event_open(g->core, &who, payload ? g->payload : NULL, payload, pid,
-			      (int)q->args[1], group, (unsigned long)q->args[3],
-			      &a->reply.size_back, &event);
+	rc = open_counted(g, &who, q, payload, group, a, &event, &wants);
 	if (rc) {
 		a->reply.result = rc;
 		tasks_forget(g);
 		return;
 	}
-	rc = require(g, event);
-	if (!rc)
-		rc = adopt_event(g, event, &e);
+	rc = adopt_event(g, event, &wants, &e);
 	if (rc == -EMFILE || rc == -ENFILE)
 		tell_full(g, rc);
 	if (rc < 0) {
+		session_drop(g->session, &wants);
 		quipu_event_close(event);
 		a->reply.result = rc;
 		return;

@@ -50,10 +50,11 @@ struct gate_event {
 	bool told;     /* that a token is in it, perhaps */
 	char name[12]; /* of our end, among our descriptors */
 	bool sampling;
-	bool followed;		  /* counted in the board's word of that name */
-	bool hangs_up;		  /* its task has ended, the process is about to */
-	pid_t pid, tid;		  /* of its task, 0 */
-	bool native;		  /* that ran natively when it was opened */
+	bool followed;	/* counted in the board's word of that name */
+	bool hangs_up;	/* its task has ended, the process is about to */
+	pid_t pid, tid; /* of its task, 0 */
+	bool native;	/* that ran natively when it was opened */
+	struct session_wants wants;
 	struct gate_event *chain; /* of the table by id, or of those kept */
 };
 

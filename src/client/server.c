@@ -431,6 +431,16 @@ static int watch_children(struct gate *g)
 	return gate_watch(g, &g->children, SOURCE_CHILDREN, fd, EPOLLIN);
 }
 
+/* ms until something is to be done that nobody asks for. */
+static int patience(struct gate *g)
+{
+	int linger = session_linger(g->session);
+
+	if (!tasks_waited_for(g))
+		return linger;
+	return linger >= 0 && linger < LOOK_MS ? linger : LOOK_MS;
+}
+
 int gate_run(struct gate *g, pid_t child, int *status, volatile int *stop)
 {
 	struct epoll_event ev[ROUND];
@@ -442,7 +452,7 @@ int gate_run(struct gate *g, pid_t child, int *status, volatile int *stop)
 		int n;
 
 		interrupts_show(g);
-		n = epoll_wait(g->epoll, ev, ROUND, tasks_waited_for(g) ? LOOK_MS : -1);
+		n = epoll_wait(g->epoll, ev, ROUND, patience(g));
 
 		if (n < 0 && errno != EINTR)
 			return -errno;

@@ -695,7 +695,5 @@ void tasks_guest_ended(void *arg, pid_t pid)
 	struct gate *g = arg;
 
 	gate_hang_up(g, pid);
-	if (!g->nevents)
-		session_rest(g->session);
 	g->follow_from = gate_host_ns() + UINT64_C(200000000);
 }

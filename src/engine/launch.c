@@ -171,7 +171,7 @@ static int find_sysroot(struct session *s, const struct elf_facts *elf, struct s
 	return rc;
 }
 
-#define MAX_QEMU_ARGS 24
+#define MAX_QEMU_ARGS 26
 
 /* A comma in an option's value is doubled (QEMU's option syntax). */
 static char *double_commas(const char *text)
@@ -188,27 +188,47 @@ static char *double_commas(const char *text)
 	return out;
 }
 
-/* One block: the words, and behind them the text of the one that is made here. */
+/* The same file by a name of its own (qemu/install.c). */
+static int blocks_spec(char *to, size_t len, const char *plugin)
+{
+	const char *slash = strrchr(plugin, '/');
+	int dir = slash ? (int)(slash + 1 - plugin) : 0;
+
+	return snprintf(to, len, "%.*s./%s,blocks=on", dir, plugin, plugin + dir);
+}
+
+static int main_spec(char *to, size_t len, const struct session *s, const char *plugin)
+{
+	return snprintf(to, len, "%s,seg=/proc/%d/fd/%d", plugin, (int)getpid(), s->fd);
+}
+
+/* One block: the words, and behind them the texts of those that are made here. */
 char **session_qemu_argv(const struct session *s, char *const args[])
 {
-	const char *form = "%s,seg=/proc/%d/fd/%d";
-	char **argv, *plugin = double_commas(s->options.plugin), *spec;
-	size_t n = 0, i = 0, len;
+	char **argv, *plugin = double_commas(s->options.plugin), *spec, *blocks;
+	size_t n = 0, i = 0, len, blocks_len;
 
 	while (args[n])
 		n++;
 	if (!plugin)
 		return NULL;
-	len = (size_t)snprintf(NULL, 0, form, plugin, (int)getpid(), s->fd) + 1;
-	argv = calloc(1, (n + MAX_QEMU_ARGS) * sizeof(*argv) + len);
+	len = (size_t)main_spec(NULL, 0, s, plugin) + 1;
+	blocks_len = (size_t)blocks_spec(NULL, 0, plugin) + 1;
+	argv = calloc(1, (n + MAX_QEMU_ARGS) * sizeof(*argv) + len + blocks_len);
 	if (!argv) {
 		free(plugin);
 		return NULL;
 	}
 	spec = (char *)(argv + n + MAX_QEMU_ARGS);
-	snprintf(spec, len, form, plugin, (int)getpid(), s->fd);
+	blocks = spec + len;
+	main_spec(spec, len, s, plugin);
+	blocks_spec(blocks, blocks_len, plugin);
 	free(plugin);
 	argv[i++] = s->qemu;
+	if (s->house) { /* what is counted changes while programs run */
+		argv[i++] = "-plugin";
+		argv[i++] = blocks;
+	}
 	argv[i++] = "-plugin";
 	argv[i++] = spec;
 	argv[i++] = "-seed";

@@ -18,7 +18,7 @@
 #include <quipu/signal.h>
 
 #define SEG_MAGIC   UINT64_C(0x3175706975716567) /* "gequipu1" */
-#define SEG_VERSION 5u
+#define SEG_VERSION 6u
 
 #define SEG_PROCS      64u  /* process slots */
 #define SEG_VCPUS      256u /* guest threads of a process that can be counted */
@@ -29,7 +29,7 @@
 
 enum seg_lane { SEG_LANE_INSTRUCTIONS = 0, SEG_LANE_CYCLES = 1 };
 
-/* What is compiled into the translated code; fixed when the program starts (header.features). */
+/* What is compiled into the translated code (header.features; seg_proc.features). */
 enum seg_feature {
 	SEG_COUNT = 1u << 0,   /* lanes 0 and 1, and the other lanes as header.lane_signal says */
 	SEG_BRANCH = 1u << 1,  /* outcome of branches: taken, abort detection */
@@ -37,7 +37,8 @@ enum seg_feature {
 	SEG_DATA = 1u << 3,    /* data side: access callbacks, caches, TLBs */
 	SEG_PREDICT = 1u << 4, /* branch predictor; with SEG_BRANCH */
 	SEG_FETCH = 1u << 5,   /* instruction side: caches, TLBs; with SEG_BRANCH */
-	SEG_EMPTY = 1u << 6,   /* an empty block callback only */
+	SEG_EMPTY = 1u << 6,   /* without SEG_COUNT: nothing is counted; an empty block callback
+				  that sees a request */
 	SEG_BRANCHES =
 		1u << 7, /* the last branches of each vCPU, for branch stacks; with SEG_BRANCH */
 	SEG_LABEL = 1u << 8, /* what became of each instruction (model/ahead.h); with all models */
@@ -68,6 +69,7 @@ struct seg_header {
 	uint32_t house; /* M: others than the machine wait for the end of programs: they ring before
 			   it */
 	uint32_t watches; /* M: bit of each enum quipu_activity that the machine wants to hear of */
+	uint32_t scalars; /* M: bit of each scalar that is counted; the others stand still */
 	uint32_t unslotted; /* processes that found no slot and run uncounted (any writer, atomic
 			       add) */
 	char sysroot[SEG_PATH];	 /* -L of the program, "" if none */
@@ -79,6 +81,9 @@ struct seg_header {
 	_Alignas(64) uint64_t pending;	      /* bit s: slot s rang (any writer, atomic or) */
 	_Alignas(64) uint64_t claimed;	      /* bit s: slot s is in use (atomic or) */
 	_Alignas(64) uint32_t beat;	      /* M: moves while it lives and lets threads wait */
+	/* M: moves after features, signals or scalars have; processes that run take them over
+	 * (qemu/select.c) */
+	_Alignas(64) uint32_t selection;
 };
 
 /* Why a vCPU rings and waits (seg_bell.reason, bits). */
@@ -255,6 +260,10 @@ struct seg_proc {
 				now */
 	uint32_t faults;     /* V: signals that came to a handler of faults */
 	char comm[16]; /* P: the program's name as it was asked for, before links are followed */
+	uint32_t selection; /* P: header.selection as it is compiled in */
+	uint32_t features;  /* P: and what that is, enum seg_feature */
+	uint32_t scalars;   /* P: bits */
+	uint32_t switches;  /* P: how often it was another since the process began */
 };
 
 /* Calls whose results differ from run to run; told with -v. */

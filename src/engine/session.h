@@ -107,9 +107,8 @@ void session_free(struct session *);
  *session_command - the words that run @path under the engine as @argv0: NULL-terminated, owned by
  *the caller as one block with @nwords words. -ENOEXEC: not a program that this machine runs (of
  *another instruction set, where it is not @measured or quipu,other-programs is not "count"); -errno
- *with @err. session_lacks - does a process that already runs not count @signal?
- *session_want_stack, session_want_branches - processes started from now on keep call stacks, or
- *their last branches.
+ *with @err. session_want_stack, session_want_branches - call stacks, or the last branches, are
+ *kept.
  */
 struct session_hooks {
 	/* The task of a process that starts: one that is known, or a new one. NULL: out of memory.
@@ -129,12 +128,26 @@ unsigned session_guests(const struct session *);
 bool session_has(const struct session *, pid_t pid);
 int session_command(struct session *, const char *path, const char *argv0, bool measured,
 		    char ***words, size_t *nwords, struct session_error *err);
-bool session_lacks(struct session *, quipu_signal);
 void session_want_stack(struct session *);
-/* session_rest - nobody counts any more: models and stacks are off in programs that start later,
- * until somebody wants them again. Nothing while a program runs. */
-void session_rest(struct session *);
 void session_want_branches(struct session *);
+/*
+ * What is compiled into the programs of the open house follows the open events
+ * (session_select.c). What an event needs is learned while it is opened: all that is required
+ * between session_collect and session_collected. session_hold, session_drop - it is open, and no
+ * longer. session_select - it becomes
+ * what is held; true: programs that run have taken it over, and time has passed. session_linger -
+ * what nobody holds any more goes, some time after the last event was closed: ms until then, -1:
+ * nothing is left to go.
+ */
+struct session_wants {
+	uint32_t features, indexes;
+};
+void session_collect(struct session *);
+struct session_wants session_collected(struct session *);
+void session_hold(struct session *, const struct session_wants *);
+void session_drop(struct session *, const struct session_wants *);
+bool session_select(struct session *);
+int session_linger(struct session *);
 /*
  * A task of the host that does not run under the engine: what it counts is its host CPU time at the
  * machine's clock, an instruction a cycle, nothing else (modelled). session_host_run - it has run

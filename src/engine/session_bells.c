@@ -101,7 +101,6 @@ static struct proc *open_proc(struct session *s, unsigned slot)
 	p->base = base;
 	p->seg = base;
 	p->pidfd = -1;
-	p->opened = ++s->order;
 	for (unsigned v = 0; v < SEG_VCPUS; v++)
 		p->placed[v] = -1;
 	s->facts.processes++;

@@ -46,8 +46,10 @@ static void *pass_bell_on(void *arg)
 /* Lanes for what nearly every late attach asks for: the costs of a lane are the same whether it is
  * used or not. */
 static const quipu_signal house_signals[] = {
-	QUIPU_SIGNAL_LOADS, QUIPU_SIGNAL_STORES,   QUIPU_SIGNAL_BRANCHES,
-	QUIPU_SIGNAL_CALLS, QUIPU_SIGNAL_SYSCALLS,
+	QUIPU_SIGNAL_LOADS,
+	QUIPU_SIGNAL_STORES,
+	QUIPU_SIGNAL_BRANCHES,
+	QUIPU_SIGNAL_CALLS,
 };
 
 int session_open_house(struct session *s, const struct session_hooks *hooks)
@@ -60,9 +62,11 @@ int session_open_house(struct session *s, const struct session_hooks *hooks)
 	s->head->quantum = 4096; /* clients may want something of a running thread soon */
 	s->hooks = *hooks;
 	snprintf(s->head->plugin, SEG_PATH, "%s", s->options.plugin);
+	session_collect(s);
 	for (size_t i = 0; i < sizeof(house_signals) / sizeof(house_signals[0]); i++)
 		session_require(s, house_signals[i]);
-	s->house_features = s->head->features;
+	session_collected(s);
+	session_select_begin(s);
 	s->bell_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	if (s->bell_fd < 0)
 		return -errno;

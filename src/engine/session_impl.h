@@ -73,9 +73,9 @@ struct proc {
 	uint64_t seen[SEG_VCPUS][SEG_INDEXES]; /* view of a thread that another took the CPU from */
 	uint64_t lost_seen[SEG_VCPUS];
 	struct fork_note forks[SEG_VCPUS];
-	uint64_t opened; /* session.order when it was first seen */
 	bool serving[SEG_VCPUS];
 	bool leaving; /* a thread has asked for the end of all */
+	bool stuck;   /* it did not take over what is compiled in (session_select.c) */
 	/* session_turns.c */
 	uint8_t turn[SEG_VCPUS];
 	bool nudged[SEG_VCPUS];
@@ -113,10 +113,16 @@ struct session {
 	int bell_fd; /* eventfd of the bell thread */
 	pthread_t bell;
 	bool bell_running;
-	uint64_t released;	      /* slots of the buried, to be given back */
-	uint64_t order;		      /* counts processes and newly wanted signals */
-	uint32_t house_features;      /* of the open house before anybody wanted more */
-	uint64_t wanted[SEG_INDEXES]; /* order when the index was given to its signal */
+	uint64_t released; /* slots of the buried, to be given back */
+	/* session_select.c */
+	bool collecting;		     /* what is asked for goes into asked */
+	bool wanted_early;		     /* a room wanted signals before the house was open */
+	bool watches_always;		     /* nothing is ever too idle to be counted */
+	struct session_wants asked, always;  /* always: whatever is open */
+	unsigned holders;		     /* events that are open, */
+	unsigned feature_holders[32];	     /* by bit of what they want, */
+	unsigned index_holders[SEG_INDEXES]; /* by index */
+	uint64_t lingers_from;		     /* ns of the host: when an event was closed last */
 	struct cpu_state *cpus;
 	uint64_t turns;	  /* counts ends of turns and threads that were made */
 	unsigned waiting; /* threads that wait for their turn */
@@ -200,6 +206,11 @@ uint64_t session_serve_all(struct session *);
 /* The vCPU that waits goes on. */
 void session_answer(struct session *, struct proc *, unsigned v);
 void session_ack(const struct proc *, unsigned v, uint32_t bell);
+
+/* session_select.c */
+/* @features and @indexes (bits) are needed: by what is collected, or by the machine itself. */
+void session_asked(struct session *, uint32_t features, uint32_t indexes);
+void session_select_begin(struct session *);
 
 /* session_turns.c */
 /* Does who is next depend on model time alone? */

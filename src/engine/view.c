@@ -196,71 +196,54 @@ static bool moves_bytes(quipu_signal signal)
 	return signal >= QUIPU_SIGNAL_BYTES_READ && signal <= QUIPU_SIGNAL_BYTES_RECEIVED;
 }
 
-int session_require(struct session *s, quipu_signal signal)
+/* The place of @signal; a new one when it has none. -1: there is none left. */
+static int give_index(struct session *s, quipu_signal signal, bool lane)
 {
 	struct seg_header *h = s->head;
+	int index = find_index(s, signal);
+
+	if (index >= 0)
+		return index;
+	for (unsigned k = 2; lane && k < SEG_LANES; k++)
+		if (h->lane_signal[k] == QUIPU_SIGNAL_NONE) {
+			h->lane_signal[k] = signal;
+			return (int)k;
+		}
+	for (unsigned k = 0; k < SEG_SCALARS; k++)
+		if (h->scalar_signal[k] == QUIPU_SIGNAL_NONE) {
+			h->scalar_signal[k] = signal;
+			return (int)(SEG_LANES + k);
+		}
+	return -1;
+}
+
+int session_require(struct session *s, quipu_signal signal)
+{
 	uint32_t features;
 	bool lane;
 	int index;
 
-	if (!engine_counts(&h->model, signal))
+	if (!engine_counts(&s->head->model, signal))
 		return -1;
 	signal = alias(signal);
 	features = features_of(signal);
 	/* What moves in the middle of a block, or outside of one, has no lane. */
 	lane = signal != QUIPU_SIGNAL_SYSCALLS && !moves_bytes(signal) &&
 	       !(features & (SEG_DATA | SEG_FETCH));
-	index = find_index(s, signal);
-	if (index >= 0 && (h->features & features) != features) /* it rested */
-		s->wanted[index] = ++s->order;
-	h->features |= features;
-	if (index >= 0)
-		return 0;
-	for (unsigned k = 2; lane && k < SEG_LANES; k++)
-		if (h->lane_signal[k] == QUIPU_SIGNAL_NONE) {
-			h->lane_signal[k] = signal;
-			s->wanted[k] = ++s->order;
-			return 0;
-		}
-	for (unsigned k = 0; k < SEG_SCALARS; k++)
-		if (h->scalar_signal[k] == QUIPU_SIGNAL_NONE) {
-			h->scalar_signal[k] = signal;
-			s->wanted[SEG_LANES + k] = ++s->order;
-			return 0;
-		}
-	return -1;
-}
-
-/* What is compiled into a program is fixed when it starts: a signal that was wanted later is not in
- * it. */
-bool session_lacks(struct session *s, quipu_signal signal)
-{
-	int index = find_index(s, signal);
-
+	index = give_index(s, signal, lane);
 	if (index < 0)
-		return true;
-	for (unsigned i = 0; i < SEG_PROCS; i++) {
-		const struct proc *p = &s->procs[i];
-
-		if (p->base && !p->dead && p->opened < s->wanted[index])
-			return true;
-	}
-	return false;
-}
-
-void session_rest(struct session *s)
-{
-	if (!session_guests(s))
-		s->head->features = s->house_features;
+		return -1;
+	session_asked(s, features, 1u << index);
+	return 0;
 }
 
 void session_want_stack(struct session *s)
 {
 	s->head->max_stack = 127;
-	s->head->features |= SEG_STACK;
+	session_asked(s, SEG_STACK, 0);
 }
 
 void session_want_branches(struct session *s)
 {
-	s->head->features |= SEG_BRANCHES | SEG_BRANCH;
+	session_asked(s, SEG_BRANCHES | SEG_BRANCH, 0);
 }

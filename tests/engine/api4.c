@@ -174,6 +174,7 @@ static uint8_t *make_segment(int *fd)
 	h->size = SEG_BYTES;
 	h->machine_pid = (uint32_t)getpid();
 	h->features = SEG_COUNT;
+	h->scalars = (1u << SEG_SCALARS) - 1;
 	h->ncpus = 1;
 	h->quantum = 4096;
 	h->hz = 1000000000;

@@ -9,10 +9,12 @@
  *	-l SIGNAL  next lane from 2 on (repeat)	-m lru|full    models: true LRU; timing full
  *	-s SIGNAL  next scalar (repeat)		-p INDEX:PERIOD[:bell]  a deadline (repeat), 0..7
  *lanes, 8.. scalars -q N       quantum			-r             print records -b print bells
- *-t N           as -R, and the first deadline goes off and on again each time
- *-w             drop records when a ring is full, and read none before the end -R N       ask for a
- *bell (request) N times	-k            never answer (the machine is stuck) -o FILE    print
- *there; the guest keeps standard output
+ *-S N           at each deadline that rings, N times: what is compiled in becomes another, from
+ *the features asked for to all and back	-E N  nothing is, until the next request, which
+ *comes at once -t N           as -R, and the first deadline goes off and on again each time -w drop
+ *records when a ring is full, and read none before the end -R N       ask for a bell (request) N
+ *times	-k            never answer (the machine is stuck) -o FILE    print there; the guest keeps
+ *standard output
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -47,6 +49,8 @@ static struct {
 	struct wanted wanted[MOST_DEADLINES];
 	unsigned nwanted, nlanes, nscalars, requests;
 	unsigned toggles, toggled, wrong;
+	unsigned switches, rests, switched;
+	uint32_t features; /* as they were asked for */
 	uint64_t expected; /* of deadline 0, which is toggled */
 	uint64_t interrupts;
 	bool print_records, print_bells, lazy, stuck;
@@ -178,6 +182,7 @@ static void make_segment(void)
 	run.head->machine_pid = (uint32_t)getpid();
 	run.head->size = SEG_BYTES;
 	run.head->features = SEG_COUNT;
+	run.head->scalars = (1u << SEG_SCALARS) - 1;
 	run.head->ncpus = 8;
 	run.head->quantum = 4096;
 	run.head->hz = 1000000000;
@@ -225,7 +230,7 @@ static char **parse(int argc, char **argv)
 {
 	int c;
 
-	while ((c = getopt(argc, argv, "+f:m:l:s:p:q:R:t:o:rbwk")) != -1) {
+	while ((c = getopt(argc, argv, "+f:m:l:s:p:q:R:t:S:E:o:rbwk")) != -1) {
 		switch (c) {
 		case 'f': run.head->features |= features_by_name(optarg); break;
 		case 'm':
@@ -243,6 +248,8 @@ static char **parse(int argc, char **argv)
 		case 'q': run.head->quantum = (uint32_t)atoi(optarg); break;
 		case 'R': run.requests = (unsigned)atoi(optarg); break;
 		case 't': run.toggles = run.requests = (unsigned)atoi(optarg); break;
+		case 'S': run.switches = (unsigned)atoi(optarg); break;
+		case 'E': run.rests = (unsigned)atoi(optarg); break;
 		case 'o': run.output = optarg; break;
 		case 'r': run.print_records = true; break;
 		case 'b': run.print_bells = true; break;
@@ -407,6 +414,42 @@ static void toggle(unsigned slot, unsigned v)
 	vcpu_at(slot, v)->deadlines_changed = 1;
 }
 
+static void choose(uint32_t features)
+{
+	run.head->features = features;
+	__atomic_add_fetch(&run.head->selection, 1, __ATOMIC_SEQ_CST);
+}
+
+static void choose_another(void)
+{
+	static const uint32_t more[] = {
+		SEG_BRANCH | SEG_STACK,
+		SEG_BRANCH | SEG_PREDICT | SEG_FETCH,
+		0,
+		SEG_BRANCH | SEG_STACK | SEG_PREDICT | SEG_FETCH | SEG_DATA | SEG_BRANCHES,
+		SEG_DATA,
+		SEG_BRANCH | SEG_BRANCHES,
+		0,
+	};
+
+	if (!run.switches)
+		return;
+	run.switches--;
+	choose(run.features | more[run.switched++ % (sizeof(more) / sizeof(more[0]))]);
+}
+
+/* Nothing is counted from the deadline to the request. */
+static void rest_or_count(struct seg_vcpu *c)
+{
+	if (c->reason & SEG_BELL_DEADLINE && run.rests) {
+		run.rests--;
+		c->request = 1;
+		choose((run.features & ~(uint32_t)SEG_COUNT) | SEG_EMPTY);
+	} else if (c->reason & SEG_BELL_REQUEST && run.head->features & SEG_EMPTY) {
+		choose(run.features);
+	}
+}
+
 static void serve(unsigned slot, unsigned v)
 {
 	struct seg_vcpu *c = vcpu_at(slot, v);
@@ -424,6 +467,9 @@ static void serve(unsigned slot, unsigned v)
 		run.expected = run.wanted[0].period;
 	if (c->reason & SEG_BELL_DEADLINE)
 		serve_deadlines(slot, v);
+	if (c->reason & SEG_BELL_DEADLINE)
+		choose_another();
+	rest_or_count(c);
 	if ((c->reason & SEG_BELL_REQUEST) && run.toggles)
 		toggle(slot, v);
 	if (c->reason & SEG_BELL_EXIT)
@@ -464,9 +510,10 @@ static void print_all(void)
 	for (uint64_t m = run.head->claimed; m; m &= m - 1) {
 		const struct seg_proc *p = slot_at(bits_low(m), 0);
 
-		printf("proc %u parent %u vcpus %u uncounted %u own %" PRIx64 " isa %s path %s\n",
+		printf("proc %u parent %u vcpus %u uncounted %u own %" PRIx64
+		       " switches %u isa %s path %s\n",
 		       bits_low(m), p->parent_slot, p->nvcpus, p->uncounted, p->own_calls[0],
-		       p->isa, p->path);
+		       p->switches, p->isa, p->path);
 		for (unsigned v = 0; v < p->nvcpus; v++)
 			print_totals("total", bits_low(m), v);
 	}
@@ -474,14 +521,20 @@ static void print_all(void)
 
 static pid_t start(char **argv)
 {
-	char *plugin = NULL;
-	char *qemu[256] = {argv[1], "-plugin", NULL, "-seed", "1"};
-	unsigned n = 5;
+	char *plugin = NULL, *blocks = NULL, *slash = strrchr(argv[0], '/');
+	char *qemu[256] = {argv[1], "-plugin", NULL, "-seed", "1", "-plugin", NULL};
+	unsigned n = 7;
 	pid_t pid;
+
+	/* A name of its own, in the same folder. */
+	if (!slash || asprintf(&blocks, "%.*s/./%s,blocks=on", (int)(slash - argv[0]), argv[0],
+			       slash + 1) < 0)
+		die("asprintf");
 
 	if (asprintf(&plugin, "%s,seg=/proc/%d/fd/%d", argv[0], (int)getpid(), run.fd) < 0)
 		die("asprintf");
-	qemu[2] = plugin;
+	qemu[2] = blocks;
+	qemu[6] = plugin;
 	for (char **a = argv + 2; *a && n < 255; a++) {
 		if (!strcmp(*a, "-L") && a[1])
 			snprintf(run.head->sysroot, SEG_PATH, "%s", a[1]);
@@ -496,6 +549,7 @@ static pid_t start(char **argv)
 		die(qemu[0]);
 	}
 	free(plugin);
+	free(blocks);
 	return pid;
 }
 
@@ -506,6 +560,7 @@ int main(int argc, char **argv)
 
 	make_segment();
 	argv = parse(argc, argv);
+	run.features = run.head->features;
 	prctl(PR_SET_CHILD_SUBREAPER, 1);
 	pid = start(argv);
 	if (run.output && !freopen(run.output, "w", stdout))

@@ -172,16 +172,39 @@ int block_store_init(struct block_store *s)
 	return s->bucket ? 0 : -1;
 }
 
-void block_store_clear(struct block_store *s)
+static void free_chunks(struct chunk **chunks)
 {
-	while (s->chunks) {
-		struct chunk *c = s->chunks;
+	while (*chunks) {
+		struct chunk *c = *chunks;
 
-		s->chunks = c->next;
+		*chunks = c->next;
 		munmap(c, CHUNK_BYTES);
 	}
+}
+
+void block_store_turn(struct block_store *s)
+{
+	free_chunks(&s->old);
+	s->old = s->chunks;
+	s->chunks = NULL;
 	memset(s->bucket, 0, s->nbuckets * sizeof(*s->bucket));
 	s->nblocks = 0;
+}
+
+void block_store_clear(struct block_store *s)
+{
+	block_store_turn(s);
+	free_chunks(&s->old);
+}
+
+const struct block *block_store_keep(struct block_store *s, const struct block *b)
+{
+	size_t bytes = block_bytes(b->n, false);
+	struct block *copy = arena_alloc(s, bytes);
+
+	if (copy)
+		memcpy(copy, b, bytes);
+	return copy;
 }
 
 /* A table that cannot grow only gets slower. */

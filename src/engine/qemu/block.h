@@ -159,7 +159,7 @@ struct block_store {
 	unsigned nbuckets; /* power of two */
 	unsigned nblocks;
 	bool labels; /* blocks have struct insn_label */
-	struct chunk *chunks;
+	struct chunk *chunks, *old;
 };
 
 int block_store_init(struct block_store *);
@@ -171,6 +171,11 @@ const struct block *block_intern(struct block_store *, const struct rates *, con
 				 unsigned n, uint64_t hash);
 /* block_store_clear - forget all blocks; every pointer to one is dead. */
 void block_store_clear(struct block_store *);
+/* block_store_turn - forget all blocks; what the pointers point to stays until the next turn. */
+void block_store_turn(struct block_store *);
+/* block_store_keep - a copy of @b, without its labels, that the store has nothing else to do with.
+ * NULL: no memory. */
+const struct block *block_store_keep(struct block_store *, const struct block *b);
 
 uint64_t block_hash(uint64_t hash, const uint8_t *bytes, unsigned len);
 

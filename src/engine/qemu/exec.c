@@ -201,16 +201,36 @@ static bool qemu_for(const struct isa *isa, char *path, size_t len)
 	return !access(path, X_OK);
 }
 
-static void plugin_spec(char *spec, size_t len)
+/* The plugin's name; @twice: another name of the same file (install.c). */
+static size_t plugin_name(char *spec, size_t len, bool twice)
 {
+	const char *name = strrchr(engine.head->plugin, '/');
 	size_t n = 0;
 
-	for (const char *p = engine.head->plugin; *p && n + 2 < len; p++) {
+	for (const char *p = engine.head->plugin; *p && n + 4 < len; p++) {
+		if (twice && p == (name ? name + 1 : engine.head->plugin)) {
+			spec[n++] = '.';
+			spec[n++] = '/';
+		}
 		if (*p == ',')
 			spec[n++] = ',';
 		spec[n++] = *p;
 	}
+	return n;
+}
+
+static void plugin_spec(char *spec, size_t len)
+{
+	size_t n = plugin_name(spec, len, false);
+
 	snprintf(spec + n, len - n, ",seg=%s", engine.seg_path);
+}
+
+static void blocks_spec(char *spec, size_t len)
+{
+	size_t n = plugin_name(spec, len, true);
+
+	snprintf(spec + n, len - n, ",blocks=on");
 }
 
 /*
@@ -239,7 +259,8 @@ static unsigned loader_words(struct command *env, const char *ours[], unsigned m
 
 static void replace(const struct isa *isa, char *path, struct command *c, struct command *env)
 {
-	char qemu[SEG_PATH], spec[2 * SEG_PATH + 80], *argv0 = c->n ? c->words[0] : path;
+	char qemu[SEG_PATH], spec[2 * SEG_PATH + 80], blocks[2 * SEG_PATH + 80],
+		*argv0 = c->n ? c->words[0] : path;
 	const char *root = sysroot_for(isa);
 	const char *ours[OUR_WORDS];
 	unsigned n = 0;
@@ -248,6 +269,11 @@ static void replace(const struct isa *isa, char *path, struct command *c, struct
 		return;
 	plugin_spec(spec, sizeof(spec));
 	ours[n++] = qemu;
+	if (select_can()) {
+		blocks_spec(blocks, sizeof(blocks));
+		ours[n++] = "-plugin";
+		ours[n++] = blocks;
+	}
 	ours[n++] = "-plugin";
 	ours[n++] = spec;
 	ours[n++] = "-seed";

@@ -517,6 +517,24 @@ void fold_step(struct seg_vcpu *v, const struct step *s)
 	 * only grow. */
 	serve_request(v, p, s->block->cti);
 	set_up(v);
+	select_look();
+}
+
+void fold_request(struct seg_vcpu *v, uint64_t pc)
+{
+	struct vcpu *p = vcpu_private(v);
+
+	publish(v);
+	if (p->start) {
+		__atomic_store_n(&v->request, 0, __ATOMIC_RELAXED);
+		process_begin(v);
+		__atomic_store_n(&v->deadlines_changed, 0, __ATOMIC_RELAXED);
+		scan_deadlines(v, p);
+	} else {
+		stop_if_nudged(v, p);
+		serve_request(v, p, pc);
+	}
+	set_up(v);
 }
 
 /*

@@ -1,6 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* How QEMU takes the plugin: the interface's version, and the install call with its arguments.
- * Engine sheet 3, 12. */
+ * Engine sheet 3, 12.
+ *
+ * QEMU may load this file twice, by two names; then the library is one, and has two ids. The first
+ * time (`blocks=on`) only the id is kept, for translation: select.c says why.
+ */
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -38,6 +42,9 @@ static const char *value_of(const char *arg, const char *name)
 	return !strncmp(arg, name, n) && arg[n] == '=' ? arg + n + 1 : NULL;
 }
 
+static qemu_plugin_id_t blocks;
+static bool have_blocks;
+
 PLUGIN_EXPORT int qemu_plugin_install(qemu_plugin_id_t id, const qemu_info_t *info, int argc,
 				      char **argv)
 {
@@ -46,6 +53,11 @@ PLUGIN_EXPORT int qemu_plugin_install(qemu_plugin_id_t id, const qemu_info_t *in
 	for (int i = 0; i < argc; i++) {
 		if (value_of(argv[i], "probe"))
 			probe(info);
+		if (value_of(argv[i], "blocks")) {
+			blocks = id;
+			have_blocks = true;
+			return 0;
+		}
 		if (value_of(argv[i], "seg"))
 			seg = value_of(argv[i], "seg");
 	}
@@ -62,6 +74,8 @@ PLUGIN_EXPORT int qemu_plugin_install(qemu_plugin_id_t id, const qemu_info_t *in
 		return -1;
 	process_callbacks(id);
 	syscall_callbacks(id);
-	engine_callbacks(id);
+	if (have_blocks)
+		select_switches(blocks);
+	engine_callbacks(have_blocks ? blocks : id);
 	return 0;
 }

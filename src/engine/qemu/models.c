@@ -84,24 +84,68 @@ static void check_layout(void)
 	}
 }
 
+#define MEMORY (SEG_DATA | SEG_FETCH)
+#define MODELS (MEMORY | SEG_PREDICT)
+
+/* Which scalars the memory models move. What was moved before, and is, stays so all the while. */
+static void find_moved(void)
+{
+	unsigned n = 0;
+
+	for (unsigned k = 0; k < SEG_SCALARS; k++)
+		for (unsigned c = 0; c < MODEL_COUNTS; c++)
+			if (engine.scalar[k] == model_signal(c)) {
+				moved[n].count = (uint8_t)c;
+				moved[n++].scalar = (uint8_t)k;
+			}
+	nmoved = n;
+}
+
+static bool open_models(void)
+{
+	if (engine.fetch_shift) /* they were opened before */
+		return true;
+	engine.model = engine.head->model;
+	if (!model_valid(&engine.model))
+		return false;
+	check_layout();
+	engine.fetch_shift = engine.model.l1i.shift;
+	return true;
+}
+
 int models_open(void)
 {
-	if (!(engine.features & (SEG_DATA | SEG_FETCH | SEG_PREDICT)))
+	if (!(engine.features & MODELS))
 		return 0;
-	engine.model = engine.head->model;
-	if (!model_valid(&engine.model)) {
+	if (!open_models()) {
 		fprintf(stderr, "quipu: engine: the segment's models cannot be\n");
 		return -1;
 	}
-	check_layout();
-	engine.fetch_shift = engine.model.l1i.shift;
-	for (unsigned k = 0; k < SEG_SCALARS; k++)
-		for (unsigned c = 0; c < MODEL_COUNTS; c++)
-			if (engine.head->scalar_signal[k] == model_signal(c)) {
-				moved[nmoved].count = (uint8_t)c;
-				moved[nmoved++].scalar = (uint8_t)k;
-			}
+	find_moved();
 	return 0;
+}
+
+/* What no thread has used since is empty again. */
+static void empty_last_level(void)
+{
+	for (unsigned i = 0; i < LAST_LEVELS; i++) {
+		if (!last_level[i].ready)
+			continue;
+		model_cache_init(&last_level[i].cache, &engine.model.l3, engine.model.lru,
+				 last_level[i].bytes);
+		if (threaded)
+			model_cache_share(&last_level[i].cache);
+	}
+}
+
+bool models_select(uint32_t was, uint32_t now)
+{
+	if (now & MODELS && !open_models())
+		return false;
+	find_moved();
+	if (now & MEMORY && !(was & MEMORY))
+		empty_last_level();
+	return true;
 }
 
 /* From the second thread on the sets of a shared cache are locked. The only one that runs is here,
@@ -132,14 +176,20 @@ static unsigned usual_fetch(const struct model_memory *m)
 	return g->itlb.shift == 12 || g->itlb.shift == 13 ? g->itlb.shift : 0;
 }
 
-void models_begin(struct seg_vcpu *v)
+/* What is a signal is counted where the machine reads it. */
+static void place_counts(struct seg_vcpu *v, struct models *s)
 {
-	struct models *s = vcpu_models(v);
+	for (unsigned c = 0; c < MODEL_COUNTS; c++)
+		s->memory.at[c] = &s->memory.count[c];
+	for (unsigned i = 0; i < nmoved; i++)
+		s->memory.at[moved[i].count] = &v->scalar[moved[i].scalar];
+	s->slack = 0;
+}
+
+static void begin_memory(struct seg_vcpu *v, struct models *s)
+{
 	size_t bytes = model_memory_bytes(&engine.model);
 
-	set_outcomes(s);
-	if (!(engine.features & (SEG_DATA | SEG_FETCH | SEG_PREDICT)))
-		return;
 	if (vcpu_index(v))
 		begin_threads();
 	if (!s->bytes && bytes)
@@ -147,16 +197,46 @@ void models_begin(struct seg_vcpu *v)
 	s->ready = s->bytes || !bytes;
 	if (s->ready)
 		model_memory_init(&s->memory, &engine.model, s->bytes, NULL);
-	model_predictor_init(&s->predict, &engine.model);
-	s->slack = 0;
 	if (!vcpu_index(v))
 		fetch_shift = usual_fetch(&s->memory);
-	/* What is a signal is counted where the machine reads it. */
-	for (unsigned i = 0; i < nmoved; i++)
-		s->memory.at[moved[i].count] = &v->scalar[moved[i].scalar];
+}
+
+static void new_stamp(struct seg_vcpu *v, struct models *s)
+{
 	s->stamp = (s->stamp & bits_mask(48)) | (uint64_t)(vcpu_index(v) + 1) << 48;
 	s->stamp++;
+}
+
+void models_begin(struct seg_vcpu *v)
+{
+	struct models *s = vcpu_models(v);
+
+	set_outcomes(s);
+	if (!(engine.features & MODELS))
+		return;
+	begin_memory(v, s);
+	model_predictor_init(&s->predict, &engine.model);
+	place_counts(v, s);
+	new_stamp(v, s);
 	if (engine.features & SEG_LABEL)
+		label_begin(v);
+}
+
+void models_change(struct seg_vcpu *v, uint32_t was, uint32_t now)
+{
+	struct models *s = vcpu_models(v);
+	uint32_t begins = now & ~was;
+
+	set_outcomes(s);
+	if (now & MEMORY ? !(was & MEMORY) : now & MODELS && !(was & MODELS))
+		begin_memory(v, s);
+	if (begins & SEG_PREDICT)
+		model_predictor_init(&s->predict, &engine.model);
+	if (!(now & MODELS))
+		return;
+	place_counts(v, s);
+	new_stamp(v, s);
+	if (begins & SEG_LABEL)
 		label_begin(v);
 }
 

@@ -56,6 +56,11 @@ static inline unsigned outcome_missed(unsigned row)
 
 /* models_open - which models the segment asks for. 0 or -1. */
 int models_open(void);
+/* models_select - the features become @now, were @was; no vCPU runs. False: the models cannot be.
+ */
+bool models_select(uint32_t was, uint32_t now);
+/* models_change - the same for @v: what did not run begins with empty caches, what runs goes on. */
+void models_change(struct seg_vcpu *, uint32_t was, uint32_t now);
 /* models_begin - a vCPU begins: its caches are empty, its counts 0. */
 void models_begin(struct seg_vcpu *);
 /* models_forget - its counts are 0 from here, its caches stay (the child of a fork). */

@@ -56,12 +56,6 @@ void follow(struct seg_vcpu *v, const struct block *t, const struct block *p)
 	v->priv[HOT_TOP] = top;
 }
 
-static void on_nothing(unsigned vcpu, void *udata)
-{
-	(void)vcpu;
-	(void)udata;
-}
-
 /* ---- odd successors ---- */
 
 /* p was aborted before its instruction at t->pc was complete. What it had added from there on is
@@ -421,8 +415,6 @@ void engine_handler(uint64_t pc, uint64_t signal)
 
 static qemu_plugin_vcpu_udata_cb callback_for(const struct block *b)
 {
-	if (!(engine.features & SEG_COUNT))
-		return on_nothing;
 	if (find_handler(b->pc))
 		return on_handler;
 	if (b->flow == FLOW_REP && b->n == 1)
@@ -499,6 +491,70 @@ static void on_taken(unsigned vcpu, void *udata)
 		s->calls[s->ncalls++ % BRANCHES] = (struct taken){from, t->pc};
 }
 
+/* ---- nothing is counted ---- */
+
+/* The machine asks for something, or the thread begins. @udata: an address in the block. */
+COLD static void asked_idle(unsigned vcpu, uint64_t pc)
+{
+	if (vcpu >= SEG_VCPUS || !__atomic_load_n(&engine_pub[vcpu].request, __ATOMIC_RELAXED))
+		return;
+	fold_request(&engine_pub[vcpu], pc);
+	select_look();
+}
+
+static void on_idle(unsigned vcpu, void *pc)
+{
+	if (__builtin_expect(engine_pub[vcpu & (SEG_VCPUS - 1)].request, 0))
+		asked_idle(vcpu, (uintptr_t)pc);
+}
+
+static void on_idle_lone(unsigned vcpu, void *pc)
+{
+	if (__builtin_expect(engine_pub[0].request | vcpu, 0))
+		asked_idle(vcpu, (uintptr_t)pc);
+}
+
+/* A system call may be told, with where it was made. */
+static void on_idle_call(unsigned vcpu, void *block)
+{
+	if (vcpu >= SEG_VCPUS)
+		return;
+	engine_pub[vcpu].priv[HOT_PREV] = (uintptr_t)block;
+	on_idle(vcpu, (void *)(uintptr_t)((const struct block *)block)->cti);
+}
+
+/*
+ * Whoever computes for long goes back, or to where a register says, again and again: blocks that
+ * only go on need not look. Where a delay slot, or an instruction that is none, comes last, what is
+ * before it is not asked.
+ */
+static bool goes_on(const struct insn *last, const struct qemu_plugin_insn *insn)
+{
+	if (engine.isa->traits & ISA_BRANCH || may_be_phantom(insn))
+		return false;
+	return last->flow == FLOW_NONE ||
+	       ((last->flow == FLOW_COND || last->flow == FLOW_JUMP || last->flow == FLOW_CALL) &&
+		last->target > last->pc);
+}
+
+static void translate_idle(struct qemu_plugin_tb *tb, size_t n)
+{
+	const struct qemu_plugin_insn *insn = qemu_plugin_tb_get_insn(tb, n - 1);
+	const struct block *b = NULL;
+	struct insn last;
+	uint64_t hash = read_insn(&last, insn, HASH_START);
+
+	if (last.flow == FLOW_SYSCALL)
+		b = block_intern(&engine.store, &engine.rates, &last, 1, hash);
+	if (b)
+		qemu_plugin_register_vcpu_tb_exec_cb(tb, on_idle_call, QEMU_PLUGIN_CB_NO_REGS,
+						     (void *)b);
+	else if (!goes_on(&last, insn))
+		qemu_plugin_register_vcpu_tb_exec_cb(tb, engine.threaded ? on_idle : on_idle_lone,
+						     QEMU_PLUGIN_CB_NO_REGS,
+						     (void *)(uintptr_t)last.pc);
+}
+
 /* So it is a block of its own, entered right before it runs, if it ever does from here. */
 static void set_apart(struct qemu_plugin_insn *insn)
 {
@@ -536,6 +592,10 @@ static void on_translate(qemu_plugin_id_t id, struct qemu_plugin_tb *tb)
 				    qemu_plugin_insn_vaddr(first);
 		engine.have_base = true;
 	}
+	if (!(engine.features & SEG_COUNT)) {
+		translate_idle(tb, n);
+		return;
+	}
 	if (n > 1 && may_be_phantom(qemu_plugin_tb_get_insn(tb, n - 1)))
 		set_apart(qemu_plugin_tb_get_insn(tb, --n));
 	for (size_t i = 0; i < n; i++)
@@ -560,33 +620,40 @@ static void on_translate(qemu_plugin_id_t id, struct qemu_plugin_tb *tb)
 	pages_code(insns[0].pc, insns[n - 1].pc);
 }
 
-/* All vCPUs are stopped. The block before is still needed for its outcome; one that was interrupted
- * is not replayed. */
-static void keep_prev(struct seg_vcpu *v)
+/* A block that a thread still needs, for its outcome or because it may be begun again. */
+static const struct block *kept(const struct block *b)
+{
+	const struct block *copy = b && b != &block_none ? block_store_keep(&engine.store, b) : b;
+
+	return copy || !b ? copy : &block_none;
+}
+
+static void keep_blocks(struct seg_vcpu *v)
 {
 	struct vcpu *s = vcpu_private(v);
-	const struct block *p = (const struct block *)(uintptr_t)v->priv[HOT_PREV];
 
 	if (engine.features & SEG_LABEL)
 		label_keep(v);
-	if (p != &s->saved) {
-		s->saved = *p;
-		s->saved.n = 0;
-	}
-	v->priv[HOT_PREV] = (uintptr_t)&s->saved;
-	s->pending = NULL;
+	v->priv[HOT_PREV] = (uintptr_t)kept((const struct block *)(uintptr_t)v->priv[HOT_PREV]);
+	s->pending = kept(s->pending);
+	if (s->pending == &block_none)
+		s->pending = NULL;
 	for (unsigned i = 0; i < s->nsignals; i++)
-		s->signals[i].block = &block_none;
+		s->signals[i].block = kept(s->signals[i].block);
 }
 
+/*
+ * No vCPU is in a block. One may be on its way into a system call, and look at the block before:
+ * what goes now stays where it is until the next time.
+ */
 static void on_flush(qemu_plugin_id_t id)
 {
 	(void)id;
+	block_store_turn(&engine.store);
 	for (unsigned i = 0; i < SEG_VCPUS; i++) {
 		if (engine_pub[i].priv[HOT_PREV])
-			keep_prev(&engine_pub[i]);
+			keep_blocks(&engine_pub[i]);
 	}
-	block_store_clear(&engine.store);
 }
 
 /* ---- install ---- */

@@ -7,6 +7,7 @@
  *	install.c  how QEMU takes the plugin
  *	entry.c    the block callbacks (the hot path: entry.h)
  *	plugin.c   translation; blocks that were aborted, signals
+ *	select.c   what is compiled in, and how that changes while the program runs
  *	fold.c     what happens when a lane's top bit is set: deadlines, records, quantum
  *	bell.c     waiting for the machine; the interrupt ring
  *	process.c  the segment, threads, fork, ends
@@ -56,7 +57,6 @@ struct vcpu {
 	uint8_t armed[QUIPU_SLOTS]; /* armed slots, ascending */
 	uint8_t nsignals;
 	struct interrupted signals[SIGNAL_DEPTH];
-	struct block saved; /* what HOT_PREV points to after a flush */
 	const struct block
 		*pending; /* the transfer whose delay slot is the block before; NULL: none */
 	uint64_t call_pc; /* of the present system call */
@@ -90,6 +90,7 @@ struct engine {
 	bool have_base;
 	uint64_t quantum;
 	uint32_t features;
+	quipu_signal scalar[SEG_SCALARS]; /* those that are counted, QUIPU_SIGNAL_NONE: not */
 	void (*ordinary)(unsigned vcpu,
 			 void *block); /* the callback of a block that is nothing special */
 	bool wide;	/* the guest has registers of more than 16 bytes, and so has the host */
@@ -127,18 +128,50 @@ static inline struct frame *vcpu_frames(const struct seg_vcpu *v)
 	return (struct frame *)(uintptr_t)v->priv[HOT_FRAMES];
 }
 
+void select_change(void);
+extern uint32_t select_taken __attribute__((visibility("hidden"))); /* header.selection */
+
+/* select_can - can it be another while the program runs? */
+bool select_can(void);
+/*
+ * select_look - has the machine chosen anew? Then all blocks are translated again before the
+ * calling thread enters the next one. Where a block begins, or behind a system call, only.
+ */
+static inline void select_look(void)
+{
+	if (__builtin_expect(
+		    __atomic_load_n(&engine.head->selection, __ATOMIC_SEQ_CST) != select_taken, 0))
+		select_change();
+}
+
 static inline struct seg_deadline *vcpu_deadline(unsigned vcpu, unsigned slot)
 {
 	return (struct seg_deadline *)(engine.deadlines +
 				       ((uint64_t)vcpu * QUIPU_SLOTS + slot) * 128);
 }
 
-/* engine_callbacks - plugin.c: what is to be counted is known; translation begins. */
+/* engine_callbacks - plugin.c: what is to be counted is known; translation begins. @id: of the
+ * plugin that a switch resets. */
 void engine_callbacks(uint64_t id);
 /* plugin.c: the block before the first. */
 extern const struct block block_none;
 /* engine_handler - the guest named @pc as the handler of @signal. */
 void engine_handler(uint64_t pc, uint64_t signal);
+
+/* select.c */
+/* select_open - take over from the segment what is to be compiled in. 0 or -1. */
+int select_open(void);
+/* select_switches - @id is that of the plugin under which blocks are translated, and nothing else
+ * is registered: what is compiled in can change. */
+void select_switches(uint64_t id);
+/* select_hold - nothing changes until as many select_release: a thread or process is being made, or
+ * ends. Waits for a change that has begun. */
+void select_hold(void);
+void select_release(void);
+/* select_forked - in the child, on the thread that forked. */
+void select_forked(void);
+/* select_told - the machine may see what this process has compiled in. */
+void select_told(void);
 
 /* fold.c */
 void fold_step(struct seg_vcpu *, const struct step *);
@@ -166,6 +199,9 @@ void fold_bytes(struct seg_vcpu *, uint64_t pc, uint32_t which, uint64_t n);
 void fold_ring(struct seg_vcpu *, uint32_t reason, uint64_t arg, uint64_t pc);
 /* fold_room - publish and see to it that the ring has room for a record of @size bytes. */
 void fold_room(struct seg_vcpu *, uint32_t size);
+/* fold_request - in a block whose counts are not taken: the machine's request is served, or the
+ * vCPU begins. */
+void fold_request(struct seg_vcpu *, uint64_t pc);
 /* fold_zero - a vCPU begins: its counts are 0, its first block folds. */
 void fold_zero(struct seg_vcpu *);
 /*
@@ -213,6 +249,8 @@ void process_own_call(uint64_t bits);
 void process_callbacks(uint64_t id);
 /* process_begin - the first block of a vCPU is about to run. */
 void process_begin(struct seg_vcpu *);
+/* process_stack - @v has room for a call stack. */
+void process_stack(struct seg_vcpu *);
 /* process_calling - @v is about to call the system: fork handlers and vcpu_init have no other way
  * to know. */
 void process_calling(struct seg_vcpu *);

@@ -74,6 +74,10 @@ void qemu_plugin_register_flush_cb(qemu_plugin_id_t, void (*)(qemu_plugin_id_t))
 void qemu_plugin_register_atexit_cb(qemu_plugin_id_t, void (*)(qemu_plugin_id_t, void *),
 				    void *userdata);
 
+/* All callbacks of the plugin go, with all translated code, when every vCPU stands between two
+ * blocks; then @done is called, which registers others. */
+PLUGIN_WEAK void qemu_plugin_reset(qemu_plugin_id_t, void (*done)(qemu_plugin_id_t));
+
 size_t qemu_plugin_tb_n_insns(const struct qemu_plugin_tb *);
 uint64_t qemu_plugin_tb_vaddr(const struct qemu_plugin_tb *);
 struct qemu_plugin_insn *qemu_plugin_tb_get_insn(const struct qemu_plugin_tb *, size_t index);

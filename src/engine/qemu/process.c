@@ -169,17 +169,7 @@ int process_open(const char *seg)
 	if (rc)
 		return rc;
 	fill_proc((uint32_t)engine.slot);
-	engine.features = engine.head->features;
-	if (engine.isa->traits & ISA_BRANCH && engine.features & SEG_COUNT)
-		engine.features |= SEG_BRANCH;
-	engine.quantum = engine.head->quantum;
-	if (engine.quantum < 1 || engine.quantum > 32768)
-		engine.quantum = 4096;
-	if (engine.features & SEG_LABEL)
-		engine.quantum =
-			1; /* every block folds, and is labelled when the next one begins */
-	rates_init(&engine.rates, engine.head);
-	if (models_open() || pages_open())
+	if (select_open() || pages_open())
 		return -1;
 	if (block_store_init(&engine.store))
 		return fail("block records", ENOMEM);
@@ -198,12 +188,10 @@ void process_own_call(uint64_t bits)
 
 /* ---- threads ---- */
 
-static void new_stack(struct seg_vcpu *v)
+void process_stack(struct seg_vcpu *v)
 {
 	void *frames;
 
-	if (!(engine.features & SEG_STACK))
-		return;
 	frames = (void *)(uintptr_t)v->priv[HOT_FRAMES];
 	if (!frames)
 		frames = mmap(NULL, STACK_FRAMES * sizeof(struct frame), PROT_READ | PROT_WRITE,
@@ -221,13 +209,14 @@ static void reset_vcpu(struct seg_vcpu *v, uint32_t start)
 	p->start = start;
 	v->priv[HOT_PREV] = (uintptr_t)&block_none;
 	v->priv[HOT_TOP] = v->priv[HOT_WAS_TOP] = 0;
-	new_stack(v);
+	if (engine.features & SEG_STACK)
+		process_stack(v);
 	models_begin(v);
 	fold_zero(v);
 	v->state = SEG_RUNNING;
 	v->tid = 0;
 	v->generation++;
-	v->request = 0;
+	v->request = engine.features & SEG_EMPTY ? 1 : 0; /* its first block is seen by that */
 	v->lost = 0;
 	for (unsigned slot = 0; engine.slot >= 0 && slot < QUIPU_SLOTS; slot++) {
 		if (vcpu_deadline(vcpu_index(v), slot)->armed)
@@ -268,6 +257,13 @@ static void vcpu_exit(qemu_plugin_id_t id, unsigned index)
 	if (!vcpu_private(v)->start)
 		fold_ring(v, SEG_BELL_EXIT, 0, vcpu_private(v)->call_pc);
 	v->state = SEG_DEAD;
+}
+
+/* A thread's end has held off switches since it was asked for (syscall.c). */
+static void vcpu_gone(qemu_plugin_id_t id, unsigned index)
+{
+	vcpu_exit(id, index);
+	select_release();
 }
 
 void process_calling(struct seg_vcpu *v)
@@ -328,6 +324,7 @@ static void fork_child(void)
 	uint32_t parent = engine.proc ? engine.proc->pid : 0;
 	int fd, slot = -1;
 
+	select_forked();
 	if (!calling || engine.slot < 0)
 		return;
 	fd = open_segment();
@@ -345,6 +342,7 @@ static void fork_child(void)
 	survive(&forking, from);
 	if (!engine.proc)
 		return;
+	select_told();
 	engine.proc->parent_pid = parent;
 	memcpy(engine.proc->path, engine.program, sizeof(engine.proc->path));
 }
@@ -375,7 +373,7 @@ void process_callbacks(uint64_t id)
 	if (engine.proc)
 		engine.proc->nvcpus = 1;
 	qemu_plugin_register_vcpu_init_cb(id, vcpu_init);
-	qemu_plugin_register_vcpu_exit_cb(id, vcpu_exit);
+	qemu_plugin_register_vcpu_exit_cb(id, vcpu_gone);
 	qemu_plugin_register_atexit_cb(id, at_exit, NULL);
 	if (pthread_atfork(fork_prepare, NULL, fork_child))
 		fail("fork handlers", ENOMEM);

@@ -224,6 +224,12 @@ static bool may_sleep(enum call call)
 	}
 }
 
+/* While a thread or a process is made, or ends, nothing is switched (select.c). */
+static bool makes_or_ends(enum call call)
+{
+	return call == CALL_CLONE || call == CALL_EXIT || call == CALL_EXIT_GROUP;
+}
+
 static void on_syscall(qemu_plugin_id_t id, unsigned vcpu, int64_t nr, uint64_t a1, uint64_t a2,
 		       uint64_t a3, uint64_t a4, uint64_t a5, uint64_t a6, uint64_t a7, uint64_t a8)
 {
@@ -234,6 +240,8 @@ static void on_syscall(qemu_plugin_id_t id, unsigned vcpu, int64_t nr, uint64_t 
 	(void)id;
 	(void)a7;
 	(void)a8;
+	if (makes_or_ends(isa_call(engine.isa, nr)))
+		select_hold();
 	if (vcpu >= SEG_VCPUS || engine.slot < 0)
 		return;
 	p = vcpu_private(v);
@@ -241,6 +249,8 @@ static void on_syscall(qemu_plugin_id_t id, unsigned vcpu, int64_t nr, uint64_t 
 	p->call_pc = ((const struct block *)(uintptr_t)v->priv[HOT_PREV])->cti;
 	p->call = (uint8_t)isa_call(engine.isa, nr);
 	memcpy(p->call_arg, args, sizeof(args));
+	if (p->start && engine.features & SEG_EMPTY) /* none of its blocks was seen */
+		fold_request(v, p->call_pc);
 	v->state = may_sleep(p->call) ? SEG_SYSCALL : SEG_CALLING;
 	enter(v, p, args);
 	if (__atomic_load_n(&v->shared, __ATOMIC_RELAXED) && v->state == SEG_SYSCALL)
@@ -303,6 +313,8 @@ static void on_syscall_ret(qemu_plugin_id_t id, unsigned vcpu, int64_t nr, int64
 	struct vcpu *p;
 
 	(void)id;
+	if (makes_or_ends(isa_call(engine.isa, nr)))
+		select_release();
 	if (vcpu >= SEG_VCPUS || engine.slot < 0)
 		return;
 	p = vcpu_private(v);
@@ -316,6 +328,7 @@ static void on_syscall_ret(qemu_plugin_id_t id, unsigned vcpu, int64_t nr, int64
 			fold_bytes(v, p->call_pc, engine.rates.bytes[io], (uint64_t)ret);
 	}
 	leave(v, p, ret);
+	select_look();
 }
 
 void syscall_callbacks(uint64_t id)
