@@ -131,12 +131,22 @@ static void check_perf_events(struct doctor *d)
 static void check_capabilities(struct doctor *d)
 {
 	bool admin = host_capable(HOST_CAP_SYS_ADMIN), perfmon = host_capable(HOST_CAP_PERFMON);
+	const char *cap = admin ? "CAP_SYS_ADMIN" : "CAP_PERFMON";
+	unsigned uid = (unsigned)geteuid();
 
-	doctor_say(d, "capabilities", OK, NULL, "uid %u, %s", (unsigned)geteuid(),
-		   admin ? "CAP_SYS_ADMIN: what perf_event_paranoid forbids is allowed"
-		   : perfmon
-			   ? "CAP_PERFMON: what perf_event_paranoid forbids is allowed"
-			   : "neither CAP_PERFMON nor CAP_SYS_ADMIN: perf_event_paranoid decides");
+	if (!admin && !perfmon)
+		doctor_say(d, "capabilities", OK, NULL,
+			   "uid %u, neither CAP_PERFMON nor CAP_SYS_ADMIN: perf_event_paranoid "
+			   "decides",
+			   uid);
+	else if (host_in_user_namespace())
+		doctor_say(d, "capabilities", OK, NULL,
+			   "uid %u, %s of a user namespace, which perf_event_open does not take: "
+			   "perf_event_paranoid decides",
+			   uid, cap);
+	else
+		doctor_say(d, "capabilities", OK, NULL,
+			   "uid %u, %s: what perf_event_paranoid forbids is allowed", uid, cap);
 }
 
 static void check_seccomp(struct doctor *d)
@@ -186,16 +196,6 @@ static const char *container(void)
 	return NULL;
 }
 
-/* Not all ids are there: uid_map of the first user namespace is "0 0 4294967295". */
-static bool in_user_namespace(void)
-{
-	char map[256];
-	unsigned long in, out, n;
-
-	return !host_read_text("/proc/self/uid_map", map, sizeof(map)) &&
-	       sscanf(map, "%lu %lu %lu", &in, &out, &n) == 3 && n != 4294967295UL;
-}
-
 static void check_container(struct doctor *d)
 {
 	const char *name = container();
@@ -204,7 +204,7 @@ static void check_container(struct doctor *d)
 
 	status_field("NSpid:", pids, sizeof(pids));
 	nested = strpbrk(pids, " \t") != NULL;
-	if (in_user_namespace())
+	if (host_in_user_namespace())
 		doctor_say(
 			d, "container", LIMITED,
 			"nothing to do for own programs and modelled machines; for whole CPUs run quipu "

@@ -89,10 +89,12 @@ static const char *not_counted_reason(const struct stat *s, const struct stat_ro
 static const char *reason_for_host_zero(const struct quipu_parsed *e)
 {
 	const struct quipu_attr *a = &e->attr;
+	bool kernels =
+		a->type == PERF_TYPE_TRACEPOINT ||
+		(a->type == PERF_TYPE_SOFTWARE && (a->config == PERF_COUNT_SW_CONTEXT_SWITCHES ||
+						   a->config == PERF_COUNT_SW_CPU_MIGRATIONS));
 
-	if (a->type != PERF_TYPE_SOFTWARE || !(a->flags & QUIPU_ATTR_EXCLUDE_KERNEL) ||
-	    (a->config != PERF_COUNT_SW_CONTEXT_SWITCHES &&
-	     a->config != PERF_COUNT_SW_CPU_MIGRATIONS))
+	if (!kernels || !(a->flags & QUIPU_ATTR_EXCLUDE_KERNEL))
 		return NULL;
 	return "it happens in the kernel, which is not counted here (:u; `quipu doctor` says why)";
 }

@@ -371,7 +371,16 @@ def sandbox(work):
     holds(row["verdict"] == "limited" and "perf_event_open is refused" in row["text"], row)
     if shutil.which("unshare") and not work.run("unshare", "-Ur", "true").status:
         result = work.run("unshare", "-Ur", QUIPU, "stat", "-m", "host", "-a", "-e", "cs", "--", "true")
-        holds(result.status == 2 and "user namespace" in result.err + work.run("unshare", "-Ur", QUIPU, "doctor").out, result)
+        doctor = {line["name"]: line for line in json.loads(work.run("unshare", "-Ur", QUIPU, "doctor", "--json").out)["lines"]}
+        holds(all("user namespace" in doctor[name]["text"] for name in ("capabilities", "container")), doctor)
+        allowed = int(open("/proc/sys/kernel/perf_event_paranoid", encoding="ascii").read()) <= 0
+        holds(result.status == (0 if allowed else 2), result)
+        holds(allowed or re.search("user namespace|seccomp", result.err), result)
+        result = work.run("unshare", "-Ur", QUIPU, "stat", "-m", "host", "-p", str(os.getppid()), "-e", "cs", "--", "true")
+        holds(result.status == 2 and "not one of this user namespace" in result.err, result)
+        result = work.run("unshare", "-Ur", QUIPU, "stat", "-m", "host", "-j", "-e", "sched:sched_switch", "--", PROG, "1")
+        if result.status == 0 and "sched:sched_switch:u" in result.err:  # tracefs is there, the kernel's side is not counted
+            holds("kernel" in json_lines(result)[0].get("reason", ""), f"a 0 that is no count: {result}")
 
 
 @test("few descriptors and a thousand threads: all are counted, or the limit is named")

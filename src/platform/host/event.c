@@ -230,16 +230,47 @@ static bool is_strangers(pid_t pid)
 	return pid > 0 && kill(pid, 0) && errno == EPERM;
 }
 
+bool host_in_user_namespace(void)
+{
+	char map[256];
+	unsigned long in, out, n;
+
+	/* Not all ids are there: uid_map of the first user namespace is "0 0 4294967295". */
+	return !host_read_text("/proc/self/uid_map", map, sizeof(map)) &&
+	       sscanf(map, "%lu %lu %lu", &in, &out, &n) == 3 && n != 4294967295UL;
+}
+
 static void why_denied(const struct quipu_parsed *e, int err, pid_t pid, struct host_reason *r)
 {
 	int paranoid = host_paranoid(), level;
 	const char *what = what_needs(e, pid, &level);
 
-	if (host_capable(HOST_CAP_PERFMON) || host_capable(HOST_CAP_SYS_ADMIN)) {
+	bool root = host_capable(HOST_CAP_PERFMON) || host_capable(HOST_CAP_SYS_ADMIN);
+
+	if (root && pid > 0 && host_in_user_namespace()) {
+		why(r,
+		    "process %d is not one of this user namespace, and being root here counts for "
+		    "nothing outside",
+		    (int)pid);
+		remedy(r, "run quipu outside, as that process's user or as root");
+		return;
+	}
+	if (root && paranoid > level && host_in_user_namespace()) {
+		why(r,
+		    "%s needs a privilege that root of a user namespace has not: "
+		    "kernel.perf_event_paranoid is %d, and it may be at most %d without",
+		    what, paranoid, level);
+		remedy(r,
+		       "outside of the namespace, as root: sysctl kernel.perf_event_paranoid=%d, or "
+		       "run quipu there; or count on a modelled machine, which needs no privilege",
+		       level);
+		return;
+	}
+	if (root) {
 		/* Privileged and refused: a filter in between, or a process of a stranger. */
 		why(r,
-		    "refused (%s) in spite of CAP_PERFMON: a seccomp filter, a security module or a "
-		    "user namespace stands in between",
+		    "refused (%s) in spite of CAP_PERFMON: a seccomp filter or a security module "
+		    "stands in between",
 		    strerror(-err));
 		remedy(r, "in a container: allow perf_event_open in its seccomp profile "
 			  "(--security-opt seccomp=...)");

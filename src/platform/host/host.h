@@ -65,6 +65,11 @@ int host_read_text(const char *path, char *buf, size_t len);
 int host_paranoid(void);
 /* host_capable - is capability @cap (CAP_PERFMON 38, CAP_SYS_ADMIN 21 ...) in force? */
 bool host_capable(unsigned cap);
+/*
+ * host_in_user_namespace - is this not the first user namespace? The kernel's checks for
+ *	perf_event_open ask for capabilities of the first.
+ */
+bool host_in_user_namespace(void);
 #define HOST_CAP_SYS_ADMIN 21u
 #define HOST_CAP_PERFMON   38u
 
