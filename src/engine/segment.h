@@ -109,6 +109,8 @@ enum seg_reason {
 	SEG_BELL_YIELD = 1u << 17,   /* it lets others run (sched_yield) */
 	SEG_BELL_MADE = 1u << 18,    /* the call of SEG_BELL_CLONE has returned; arg: the same, and
 					above 32 bits the tid or pid of what was made, 0: nothing */
+	SEG_BELL_ORDER = 1u << 19, /* it is about to do what other CPUs must not see too soon; arg:
+				      1 it may end threads that run there */
 };
 
 enum seg_state {
@@ -161,7 +163,7 @@ struct seg_vcpu {
 	 * clock_ns. */
 	uint64_t clock_cycles;
 	uint64_t clock_ns;
-	uint32_t shared; /* M: other threads take turns with this one */
+	uint32_t shared; /* M: other threads take turns with this one, or may soon */
 	uint32_t nudge; /* M: ends the block that it stands in, and rings SEG_BELL_TURN; V clears it
 			 */
 	uint32_t pad4[88];

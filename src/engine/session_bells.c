@@ -75,7 +75,7 @@ void session_serve_bell(struct session *s, struct proc *p, unsigned v)
 	bool goes_on;
 
 	if (bell == vcpu->ack || p->serving[v] || session_turns_held(p, v, bell) ||
-	    session_turns_nudged(s, p, v, reason))
+	    session_turns_nudged(s, p, v, reason) || session_turns_early(s, p, v, reason))
 		return;
 	p->serving[v] = true;
 	if (!(reason & SEG_BELL_TURN))

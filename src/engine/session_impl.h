@@ -18,6 +18,7 @@
 struct patience {
 	uint64_t looked; /* ns of the host, 0: not yet */
 	uint64_t left;	 /* ns */
+	uint64_t seen;	 /* the clock that is waited for: while it moves there is hope */
 };
 
 /* A deadline that the hardware floor armed, and what the vCPU was last given. */
@@ -45,7 +46,8 @@ struct cpu_state {
 	unsigned on_vcpu;
 	struct proc *turn; /* whose turn it is, NULL: nobody's (session_turns.c) */
 	unsigned turn_vcpu;
-	bool settling; /* nobody has the turn before those that come have come */
+	unsigned short_turns; /* since one lasted to its end */
+	bool settling;	      /* nobody has the turn before those that come have come */
 	struct patience patience;
 };
 
@@ -124,6 +126,7 @@ struct session {
 	unsigned index_holders[SEG_INDEXES]; /* by index */
 	uint64_t lingers_from;		     /* ns of the host: when an event was closed last */
 	struct cpu_state *cpus;
+	bool crowded;	  /* every CPU has a thread: one that is made shares its CPU */
 	uint64_t turns;	  /* counts ends of turns and threads that were made */
 	unsigned waiting; /* threads that wait for their turn */
 	unsigned looks;	  /* since something was heard */
@@ -231,6 +234,10 @@ void session_turns_born(struct session *, struct proc *, unsigned v, struct proc
 			unsigned maker_vcpu);
 /* The bell of @v was served. False: it waits for its turn. */
 bool session_turns_goes_on(struct session *, struct proc *, unsigned v, uint32_t reason);
+/* A thread was placed, or has left its CPU. */
+void session_turns_placed(struct session *);
+/* @v rings for what must not be before what other CPUs do earlier: true when it has to wait. */
+bool session_turns_early(struct session *, struct proc *, unsigned v, uint32_t reason);
 /* @v was let go a little and rings: true when that is all there is, and it waits again. */
 bool session_turns_nudged(struct session *, struct proc *, unsigned v, uint32_t reason);
 void session_turns_leave(struct session *, struct cpu_state *, struct proc *, unsigned v);

@@ -206,6 +206,7 @@ static void note_fork(struct session *s, struct proc *p, unsigned v)
 	f->born[f->n] =
 		p->cpu[v] ? quipu_system_now(s->system, (unsigned)(p->cpu[v] - s->cpus)) : 0;
 	f->cpu[f->n++] = choose_cpu(s);
+	session_turns_placed(s);
 }
 
 /* The oldest fork of @v whose child was not seen yet. False: none was noted. */
@@ -243,6 +244,7 @@ void session_serve_clone(struct session *s, struct proc *p, unsigned v, uint64_t
 		p->cpu[v] ? quipu_system_now(s->system, (unsigned)(p->cpu[v] - s->cpus)) : 0;
 	p->parent[child] = p->tasks[v];
 	p->made_on[child] = p->cpu[v] ? (unsigned)(p->cpu[v] - s->cpus) : SEG_VCPUS;
+	session_turns_placed(s);
 }
 
 void session_serve_made(struct session *s, struct proc *p, unsigned v, uint64_t made)
@@ -334,6 +336,7 @@ void session_leave(struct session *s, struct proc *p, unsigned v)
 		c->on = NULL;
 		if (!--c->threads)
 			quipu_system_leave(s->system, cpu);
+		session_turns_placed(s);
 	} else if (p->tasks[v]) {
 		quipu_task_exit(p->tasks[v], 0);
 	}

@@ -13,9 +13,14 @@
  * gone, and those that are awake have rung: then the one that has waited longest is next. Each of
  * these waits ends after PATIENCE_NS, and then the figures are not exact.
  *
- * Still the host's are: what the threads of different CPUs do to each other, the end of a sleep
- * beside others, what comes from outside (input, signals, a stop), and where the end of the process
- * finds the threads of other CPUs.
+ * Where every CPU has a thread, what CPUs do to each other by making threads and ending them comes
+ * in the order of their clocks (is_ahead), and what may end the threads of other CPUs waits until
+ * those stand at the ends of their turns (others_run).
+ *
+ * Still the host's are: what the threads of different CPUs do to each other in memory and by other
+ * calls, and where an end finds them when some CPU has no thread, or when nobody called for it (a
+ * fault); the end of a sleep beside others; and what comes from outside (input, signals, a stop,
+ * which has calls made again).
  *
  * A thread that waits here stands in a block, and QEMU stops all threads of a process there for a
  * fork or the end of the process. When nobody else of the process moves, those that wait are let go
@@ -42,6 +47,7 @@ enum turn {
 	TURN_BORN,	/* waits until its creator stops */
 	TURN_WAITS,	/* for its CPU */
 	TURN_HAS,
+	TURN_EARLY, /* has it, and stands until other CPUs are as far */
 	TURN_MAKES, /* has it, and stands until what it has made is there */
 	TURN_AWAY,  /* sleeps in a system call; another may have the CPU */
 	TURN_LEFT,  /* has said that it ends, and is not gone yet: who waits for that sleeps */
@@ -60,7 +66,7 @@ static bool waits(const struct proc *p, unsigned v)
 /* It has rung, and is answered here. */
 static bool is_held(const struct proc *p, unsigned v)
 {
-	return waits(p, v) || p->turn[v] == TURN_MAKES;
+	return waits(p, v) || p->turn[v] == TURN_MAKES || p->turn[v] == TURN_EARLY;
 }
 
 /* And has not been let go a little. */
@@ -71,7 +77,7 @@ static bool stands(const struct proc *p, unsigned v)
 
 bool session_turns_held(const struct proc *p, unsigned v, uint32_t bell)
 {
-	return is_held(p, v) && p->held[v] == bell;
+	return is_held(p, v) && p->turn[v] != TURN_EARLY && p->held[v] == bell;
 }
 
 static bool has_turn(const struct cpu_state *c, const struct proc *p, unsigned v)
@@ -206,8 +212,8 @@ void session_turns_deadline(struct session *s, struct cpu_state *c, struct proc 
 
 	if (!session_takes_turns(s))
 		return;
-	vcpu->shared = c->threads > 1;
-	if (c->threads > 1 || has_born(s, p, v)) {
+	vcpu->shared = c->threads > 1 || s->crowded;
+	if (vcpu->shared || has_born(s, p, v)) {
 		if (!p->turn_ends[v])
 			p->turn_ends[v] = ((cycles_of(vcpu) + slice / 2) / slice + 1) * slice;
 		end_turn_in(p, v, p->turn_ends[v]);
@@ -252,8 +258,6 @@ static void give_turn(struct session *s, struct cpu_state *c, struct proc *p, un
 		session_answer(s, p, v);
 }
 
-/* ---- who is next ---- */
-
 /* After it was seen asleep: it may sleep because it rang. */
 static bool rings(const struct proc *p, unsigned v)
 {
@@ -274,11 +278,9 @@ static bool still_there(struct proc *p, unsigned v)
 }
 
 /* Who has said that it ends may wake others yet, and so may who was let go a little. */
-static bool may_wake(struct session *s, struct proc *p, unsigned v, const struct cpu_state *c)
+static bool may_wake(struct proc *p, unsigned v, const struct cpu_state *c)
 {
-	if (p->cpu[v] == c && p->nudged[v])
-		return true;
-	return p->turn[v] == TURN_LEFT && p->placed[v] == c - s->cpus && still_there(p, v);
+	return (p->cpu[v] == c && p->nudged[v]) || still_there(p, v);
 }
 
 /*
@@ -308,13 +310,157 @@ static bool unsettled(struct session *s, const struct cpu_state *c, const struct
 		for (unsigned i = 0; i < SEG_PROCS; i++) {
 			struct proc *p = &s->procs[i];
 
-			for (unsigned v = 0; !p->leaving && v < threads_of(p); v++)
+			if (p->base && !p->dead && p->leaving && !p->given_up[0])
+				return true; /* its end may wake another process */
+			for (unsigned v = 0; v < threads_of(p); v++)
 				if (!p->given_up[v] &&
-				    (woken ? was_woken(p, v, c, next) : may_wake(s, p, v, c)))
+				    (woken ? was_woken(p, v, c, next) : may_wake(p, v, c)))
 					return true;
 		}
 	return false;
 }
+
+/* ---- the clocks of CPUs ---- */
+
+/*
+ * On a machine where every CPU has a thread, what CPUs do to each other by making threads and by
+ * ending them comes in the order of their clocks: a CPU that is to choose who is next, or whose
+ * thread makes one or ends, waits for each other one that has work and an earlier clock. One that
+ * is far behind (it slept, and nobody knows who woke it) is not in step with the others, nor is one
+ * whose threads hand the CPU to one another all the time: to wait for each would take for ever.
+ */
+#define STEP_NS	    (4 * SLICE_NS)
+#define SHORT_TURNS 128
+
+static bool is_crowded(const struct session *s)
+{
+	for (unsigned c = 0; c < s->machine->ncpus; c++)
+		if (!s->cpus[c].threads)
+			return false;
+	return s->machine->ncpus > 1 && session_takes_turns(s);
+}
+
+void session_turns_placed(struct session *s)
+{
+	bool was = s->crowded;
+
+	s->crowded = is_crowded(s);
+	if (was || !s->crowded)
+		return;
+	for (unsigned i = 0; i < SEG_PROCS; i++) /* those that ran alone have ends of turns now */
+		for (unsigned v = 0; v < threads_of(&s->procs[i]); v++)
+			if (s->procs[i].cpu[v])
+				__atomic_store_n(&session_vcpu(&s->procs[i], v)->request, 1,
+						 __ATOMIC_RELEASE);
+}
+
+/* What the thread has counted at this moment, while it runs. */
+static uint64_t cycles_now(const struct seg_vcpu *vcpu)
+{
+	uint64_t cycles;
+	uint32_t seq;
+
+	do {
+		seq = __atomic_load_n(&vcpu->seq, __ATOMIC_ACQUIRE);
+		cycles = cycles_of(vcpu);
+		__atomic_thread_fence(__ATOMIC_ACQUIRE);
+	} while ((seq & 1) || __atomic_load_n(&vcpu->seq, __ATOMIC_RELAXED) != seq);
+	return cycles;
+}
+
+static uint64_t clock_of(const struct session *s, const struct cpu_state *c)
+{
+	uint64_t ns = quipu_system_now(s->system, (unsigned)(c - s->cpus)), cycles;
+
+	if (!c->turn || c->on != c->turn || c->on_vcpu != c->turn_vcpu)
+		return ns;
+	cycles = cycles_now(session_vcpu(c->turn, c->turn_vcpu)) - c->view[SEG_LANE_CYCLES];
+	return (int64_t)cycles > 0 ? ns + bits_muldiv(cycles, 1000000000, s->machine->hz) : ns;
+}
+
+/* Its clock will go on by itself. Where somebody stopped its thread, so is @who of that process. */
+static bool has_work(struct session *s, const struct cpu_state *c, const struct proc *who)
+{
+	struct proc *p = c->turn;
+	unsigned v = c->turn_vcpu;
+	char state;
+
+	if (p && rings(p, v))
+		return true;
+	state = p ? session_thread_state(p, v) : 0;
+	if (p && session_host_stopped(state))
+		return p == who;
+	if (p)
+		return state != 'S' || rings(p, v);
+	for (unsigned i = 0; i < SEG_PROCS; i++)
+		for (v = 0; v < threads_of(&s->procs[i]); v++) {
+			p = &s->procs[i];
+			if (p->cpu[v] == c && (p->turn[v] == TURN_WAITS || was_woken(p, v, c, who)))
+				return true;
+		}
+	return false;
+}
+
+/* Is @c, at @ns by its clock, before another that has work? */
+static bool is_ahead(struct session *s, const struct cpu_state *c, uint64_t ns,
+		     const struct proc *who, struct patience *patience)
+{
+	for (unsigned i = 0; s->crowded && i < s->machine->ncpus; i++) {
+		const struct cpu_state *d = &s->cpus[i];
+		uint64_t other = d == c ? ns : clock_of(s, d);
+
+		if (d == c || d->short_turns >= SHORT_TURNS || other > ns ||
+		    (other == ns && d > c) || ns - other > STEP_NS)
+			continue;
+		if (!has_work(s, d, who))
+			continue;
+		if (patience->seen != other)
+			patience->left = PATIENCE_NS;
+		patience->seen = other;
+		return true;
+	}
+	return false;
+}
+
+/* Before all of @p may end: do others of it run? They will stand at the ends of their turns. */
+static bool others_run(struct session *s, struct proc *p, const struct cpu_state *c, uint64_t ns)
+{
+	for (unsigned i = 0; s->crowded && i < s->machine->ncpus; i++) {
+		const struct cpu_state *d = &s->cpus[i];
+
+		if (d != c && d->turn == p && d->short_turns < SHORT_TURNS &&
+		    clock_of(s, d) - ns <= STEP_NS && has_work(s, d, p))
+			return true;
+	}
+	return false;
+}
+
+bool session_turns_early(struct session *s, struct proc *p, unsigned v, uint32_t reason)
+{
+	struct cpu_state *c = p->cpu[v];
+	bool early = false;
+
+	if (reason & (SEG_BELL_ORDER | SEG_BELL_EXIT | SEG_BELL_LEAVING) && s->crowded && c &&
+	    has_turn(c, p, v)) {
+		uint64_t ns = clock_of(s, c);
+
+		early = is_ahead(s, c, ns, p, &p->patience[v]) ||
+			(session_vcpu(p, v)->arg == 1 && !(reason & SEG_BELL_EXIT) &&
+			 others_run(s, p, c, ns));
+	}
+	if (early && p->turn[v] != TURN_EARLY) {
+		let_wait(s, p, v, TURN_EARLY);
+		be_patient(&p->patience[v]);
+	} else if (early && impatient(&p->patience[v])) {
+		s->facts.bells_lost++;
+		early = false;
+	}
+	if (!early && p->turn[v] == TURN_EARLY)
+		wait_no_more(s, p, v, TURN_HAS);
+	return early;
+}
+
+/* ---- who is next ---- */
 
 /* What was waited for on @c does not come: the figures are not said to be exact. */
 static void give_up(struct session *s, const struct cpu_state *c)
@@ -323,7 +469,7 @@ static void give_up(struct session *s, const struct cpu_state *c)
 		for (unsigned v = 0; v < threads_of(&s->procs[i]); v++) {
 			struct proc *p = &s->procs[i];
 
-			if (may_wake(s, p, v, c) || was_woken(p, v, c, p))
+			if (p->leaving || may_wake(p, v, c) || was_woken(p, v, c, p))
 				p->given_up[v] = true;
 		}
 	s->facts.bells_lost++;
@@ -390,7 +536,8 @@ static bool longest(const struct session *s, const struct cpu_state *c, struct p
 		struct proc *q = &s->procs[i];
 
 		for (unsigned v = 0; v < threads_of(q); v++) {
-			if (q->turn[v] != TURN_WAITS || q->nudged[v] || q->cpu[v] != c)
+			if (q->leaving || q->turn[v] != TURN_WAITS || q->nudged[v] ||
+			    q->cpu[v] != c)
 				continue;
 			if (*p && q->since[v] > (*p)->since[*vcpu])
 				continue;
@@ -399,6 +546,13 @@ static bool longest(const struct session *s, const struct cpu_state *c, struct p
 		}
 	}
 	return *p;
+}
+
+static bool too_soon(struct session *s, struct cpu_state *c, const struct proc *next)
+{
+	return c->short_turns < SHORT_TURNS &&
+	       is_ahead(s, c, quipu_system_now(s->system, (unsigned)(c - s->cpus)), next,
+			&c->patience);
 }
 
 /* The turn on @c is nobody's: whoever has waited longest is next. */
@@ -413,7 +567,7 @@ static void pass_on(struct session *s, struct cpu_state *c)
 	}
 	if (!c->settling)
 		be_patient(&c->patience);
-	c->settling = unsettled(s, c, next);
+	c->settling = unsettled(s, c, next) || too_soon(s, c, next);
 	if (c->settling && !impatient(&c->patience))
 		return;
 	if (c->settling)
@@ -435,6 +589,7 @@ static void free_turn(struct session *s, struct cpu_state *c, struct proc *p, un
 		return;
 	p->since[v] = ++s->turns;
 	c->turn = NULL;
+	c->short_turns++;
 }
 
 static bool someone_waits(const struct session *s, const struct cpu_state *c)
@@ -592,6 +747,8 @@ bool session_turns_goes_on(struct session *s, struct proc *p, unsigned v, uint32
 	/* Also when nobody else waits: another may be about to, and that is seen when who is next
 	 * is chosen. This one comes last. */
 	free_turn(s, c, p, v);
+	if (over && !(reason & SEG_BELL_YIELD))
+		c->short_turns = 0;
 	let_wait(s, p, v, TURN_WAITS);
 	pass_on(s, c);
 	return false;

@@ -28,6 +28,7 @@ static const struct call_row riscv64_calls[] = {
 	{178, CALL_PID},						   /* gettid */
 	{215, CALL_MUNMAP},    {216, CALL_MREMAP},	 {214, CALL_BRK},
 	{124, CALL_YIELD},     {198, CALL_NETWORK}, /* socket */
+	{129, CALL_KILL},      {131, CALL_TGKILL},
 };
 
 static const struct call_row x86_64_calls[] = {
@@ -54,7 +55,7 @@ static const struct call_row x86_64_calls[] = {
 	{186, CALL_PID},						   /* gettid */
 	{41, CALL_NETWORK},						   /* socket */
 	{24, CALL_YIELD},	 {11, CALL_MUNMAP},	  {25, CALL_MREMAP},
-	{12, CALL_BRK},
+	{12, CALL_BRK},		 {62, CALL_KILL},	  {234, CALL_TGKILL},
 };
 
 static const struct call_row ppc64le_calls[] = {
@@ -111,6 +112,7 @@ static const struct call_row sparc64_calls[] = {
 	{143, CALL_PID},						   /* gettid */
 	{97, CALL_NETWORK},						   /* socket */
 	{206, CALL_NETWORK},						   /* socketcall */
+	{37, CALL_KILL},	 {211, CALL_TGKILL},	  {245, CALL_YIELD},
 };
 
 /* SIGILL, SIGTRAP, SIGFPE and SIGSEGV are the same everywhere; SIGBUS is not (asm/signal.h). */

@@ -156,6 +156,18 @@ static void note_own(enum call call)
 	}
 }
 
+static bool shared(const struct seg_vcpu *v)
+{
+	return __atomic_load_n(&v->shared, __ATOMIC_RELAXED);
+}
+
+/* What may end threads of other CPUs: where they stand then is not the host's to say. */
+static void in_order(struct seg_vcpu *v, const struct vcpu *p)
+{
+	if (shared(v))
+		fold_ring(v, SEG_BELL_ORDER, 1, p->call_pc);
+}
+
 /*
  * No instruction of the thread follows. Others may wait for its end, and what they do then must not
  * be heard first: a thread's CPU is free for the next one.
@@ -169,7 +181,7 @@ static void leaving(struct seg_vcpu *v, const struct vcpu *p)
 	if (threads && !group) {
 		fold_ring(v, SEG_BELL_EXIT, 0, p->call_pc);
 		v->state = SEG_DEAD;
-	} else if (threads || engine.head->house) {
+	} else if (threads || engine.head->house || shared(v)) {
 		fold_ring(v, SEG_BELL_LEAVING, group, p->call_pc);
 	} else {
 		fold_publish(v);
@@ -188,17 +200,25 @@ static void enter(struct seg_vcpu *v, struct vcpu *p, const uint64_t a[6])
 	p->resumes = p->call == CALL_SIGRETURN;
 	switch (p->call) {
 	case CALL_CLONE:
-		fold_publish(v);
+		if (shared(v))
+			fold_ring(v, SEG_BELL_ORDER, 0, p->call_pc);
+		else
+			fold_publish(v);
 		process_calling(v);
 		break;
 	case CALL_SIGACTION: note_handler(a[0], a[1]); break;
 	case CALL_OPENAT: note_path(a[1]); break;
 	case CALL_OPEN: note_path(a[0]); break;
-	case CALL_EXECVE: execing(v, p, a); break;
+	case CALL_EXECVE:
+		in_order(v, p);
+		execing(v, p, a);
+		break;
+	case CALL_KILL:
+	case CALL_TGKILL: in_order(v, p); break;
 	case CALL_EXIT:
 	case CALL_EXIT_GROUP: leaving(v, p); break;
 	case CALL_YIELD:
-		if (__atomic_load_n(&v->shared, __ATOMIC_RELAXED))
+		if (shared(v))
 			fold_ring(v, SEG_BELL_YIELD, 0, p->call_pc);
 		break;
 	default: note_own(p->call); break;
@@ -253,7 +273,7 @@ static void on_syscall(qemu_plugin_id_t id, unsigned vcpu, int64_t nr, uint64_t 
 		fold_request(v, p->call_pc);
 	v->state = may_sleep(p->call) ? SEG_SYSCALL : SEG_CALLING;
 	enter(v, p, args);
-	if (__atomic_load_n(&v->shared, __ATOMIC_RELAXED) && v->state == SEG_SYSCALL)
+	if (shared(v) && v->state == SEG_SYSCALL)
 		bell_tell(); /* it may sleep there */
 }
 
@@ -319,6 +339,8 @@ static void on_syscall_ret(qemu_plugin_id_t id, unsigned vcpu, int64_t nr, int64
 		return;
 	p = vcpu_private(v);
 	go_on(v, p);
+	if (ret == RESULT_RESTART || ret == -EINTR) /* a signal, which may end all threads */
+		in_order(v, p);
 	/* A child of fork: the call was its parent's. */
 	if (ret != RESULT_RESTART && !p->counted_call && !p->start) {
 		enum io io = ret > 0 ? isa_io(engine.isa, nr) : IO_NONE;

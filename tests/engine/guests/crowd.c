@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * crowd WHAT N: N threads at once that depend on one another: each waits for all others (barrier),
- * for the one before it (order), in a loop (spin, yield), forks (fork); or the last one ends it all
- * while the others run for ever: exit, exec, a fault, SIGTERM, SIGKILL.
+ * for the one before it (order; for a byte of it, pipe), in a loop (spin, yield), forks (fork), or
+ * sleeps beside the others (sleep); or the last one ends it all while the others run for ever:
+ * exit, exec, a fault, SIGTERM, SIGKILL.
  */
 #include <pthread.h>
 #include <sched.h>
@@ -10,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "guest.h"
@@ -20,6 +22,7 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t moved = PTHREAD_COND_INITIALIZER;
 static pthread_barrier_t barrier;
 static long turn, n;
+static int pipes[MOST][2];
 static volatile int flag;
 static char **words;
 static char *volatile nowhere = (char *)8;
@@ -39,6 +42,32 @@ static void in_order(long me)
 		turn = (turn + 1) % n;
 		pthread_cond_broadcast(&moved);
 		pthread_mutex_unlock(&lock);
+	}
+}
+
+/* Each wakes the next one, and sleeps until its turn comes round. */
+static void by_pipe(long me)
+{
+	char byte = 0;
+
+	for (int i = 0; i < 20; i++) {
+		if (!me && write(pipes[1][1], &byte, 1) != 1)
+			return;
+		if (read(pipes[me][0], &byte, 1) != 1)
+			return;
+		compute(1000 * me);
+		if (me && write(pipes[(me + 1) % n][1], &byte, 1) != 1)
+			return;
+	}
+}
+
+static void sleeps(long me)
+{
+	for (int i = 0; i < 5; i++) {
+		struct timespec ts = {0, 1000000 * me};
+
+		compute(100000);
+		nanosleep(&ts, NULL);
 	}
 }
 
@@ -112,7 +141,7 @@ static const struct {
 	{"order", in_order}, {"barrier", all_together}, {"fork", forks},
 	{"spin", spins},     {"yield", yields},		{"exit", ends},
 	{"exec", ends},	     {"fault", ends},		{"term", ends},
-	{"kill", ends},
+	{"kill", ends},	     {"pipe", by_pipe},		{"sleep", sleeps},
 };
 
 static void *start(void *arg)
@@ -132,6 +161,9 @@ int main(int argc, char **argv)
 	if (argc < 2 || !strcmp(argv[1], "none") || n < 1 || n > MOST)
 		return 5;
 	pthread_barrier_init(&barrier, NULL, (unsigned)n);
+	for (long i = 0; i < n; i++)
+		if (pipe(pipes[i]))
+			return 1;
 	for (long i = 0; i < n; i++)
 		if (pthread_create(&thread[i], NULL, start, (void *)i))
 			return 1;
