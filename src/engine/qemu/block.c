@@ -126,7 +126,10 @@ void rates_init(struct rates *r, const struct seg_header *h)
 	rates_again(r, h);
 	penalties_init(r, h);
 	r->counted = 3; /* lanes 0 and 1 are fixed */
+	r->nlanes = 2;
 	for (unsigned k = 2; k < SEG_LANES; k++) {
+		if (h->lane_signal[k] != QUIPU_SIGNAL_NONE)
+			r->nlanes = k + 1;
 		note_signal(r, k, h->lane_signal[k]);
 		note_mispredicts(r, k, h->lane_signal[k]);
 	}

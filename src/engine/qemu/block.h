@@ -30,6 +30,7 @@ struct rates {
 	uint16_t scalar[INSN_BYTES][SEG_SCALARS];
 	lanes_t lane_again[4]; /* a repetition, by what it accesses: bit 0 load, bit 1 store */
 	uint16_t scalar_again[4][SEG_SCALARS];
+	unsigned nlanes;      /* highest lane in use + 1 */
 	unsigned nscalars;    /* highest scalar in use + 1 */
 	uint32_t counted;     /* bit i: index i is a sum over classes */
 	uint32_t taken;	      /* bit i: index i counts taken branches */

@@ -109,8 +109,8 @@ struct call_row {
 /* What an instruction set asks of the engine. */
 enum isa_trait {
 	ISA_TRACK = 1u << 0,  /* the block before is always kept (FLOW_REP) */
-	ISA_BRANCH = 1u << 1, /* blocks that are left half-way are ordinary: their successors are
-				 always looked at */
+	ISA_BRANCH = 1u << 1, /* blocks that are left half-way are ordinary (window traps): what
+				 restarts is looked at, and with branches all successors are */
 	ISA_PHANTOM =
 		1u << 2, /* the last instruction of a block may not be in it (engine sheet 5.4) */
 	ISA_BIG_ENDIAN = 1u << 3,

@@ -26,7 +26,9 @@ enum set {
 	FETCH = 32,
 	VEX = 64, /* the newer encoding of vector instructions */
 	LONE = 128,
-	SETS = 256
+	SLOTS = 256, /* with TRACK: delay slots may be blocks of their own */
+	WORD = 512,  /* only the lanes of the first word are in use */
+	SETS = 1024
 };
 
 /* ---- lanes ---- */
@@ -57,6 +59,16 @@ add_lanes(struct seg_vcpu *v, const lanes_t *lanes, const lanes_t *more)
 	return any_top_bit(sum);
 }
 
+/* The same where the lanes in use are four: an integer is had back from memory sooner. */
+static inline bool add_word(struct seg_vcpu *v, const lanes_t *lanes)
+{
+	typedef uint64_t word __attribute__((may_alias));
+	word sum = *(const word *)v->acc + *(const word *)lanes;
+
+	*(word *)v->acc = sum;
+	return sum & TOP_BITS;
+}
+
 /*
  * By words, which wait for no vector register (NEWER below). A lane is below 32768 and grows by
  * less than 32768: no sum carries into the next one.
@@ -79,6 +91,17 @@ COLD static void full_count(struct seg_vcpu *v, const struct block *t)
 	struct step s = {.block = t};
 
 	fold_step(v, &s);
+}
+
+/* What the record tells of an instruction in a delay slot depends on the transfer before it. */
+COLD static void full_slots(struct seg_vcpu *v, const struct block *t, const struct block *p)
+{
+	struct vcpu *s = vcpu_private(v);
+	struct step step = {.block = t};
+
+	s->pending = p->apart && t->pc == p->cti + 4 ? p : NULL;
+	fold_step(v, &step);
+	s->pending = NULL;
 }
 
 COLD static void full_branch(struct seg_vcpu *v, const struct block *t, const struct block *p,
@@ -131,7 +154,7 @@ INLINE void finish(struct seg_vcpu *v, const struct block *t, const struct block
 		   unsigned set)
 {
 	const lanes_t *more = set & (BRANCH | STACK) ? &vcpu_models(v)->outcome[row] : NULL;
-	bool full = add_lanes(v, &t->lanes, more);
+	bool full = set & WORD ? add_word(v, &t->lanes) : add_lanes(v, &t->lanes, more);
 
 	if (set & SCALARS) {
 		if (set & (BRANCH | STACK))
@@ -149,6 +172,8 @@ INLINE void finish(struct seg_vcpu *v, const struct block *t, const struct block
 		return;
 	if (set & (BRANCH | STACK))
 		full_branch(v, t, p, row);
+	else if (set & SLOTS)
+		full_slots(v, t, p);
 	else
 		full_count(v, t);
 }
@@ -282,6 +307,8 @@ INLINE void transfer_fast(struct seg_vcpu *v, const struct block *t, const struc
 
 INLINE void enter(struct seg_vcpu *v, const struct block *t, unsigned set, other_entry *far)
 {
+	const struct block *before = NULL;
+
 	if (set & (BRANCH | STACK)) {
 		const struct block *p = (const struct block *)(uintptr_t)v->priv[HOT_PREV];
 
@@ -292,9 +319,11 @@ INLINE void enter(struct seg_vcpu *v, const struct block *t, unsigned set, other
 			far(v, t, p);
 		return;
 	}
+	if (set & SLOTS)
+		before = (const struct block *)(uintptr_t)v->priv[HOT_PREV];
 	if (set & TRACK)
 		v->priv[HOT_PREV] = (uintptr_t)t;
-	finish(v, t, NULL, 0, set);
+	finish(v, t, before, 0, set);
 }
 
 /*
@@ -371,6 +400,11 @@ CALLBACK_NEAR(on_count, COUNT)
 CALLBACK_NEAR(on_count_track, COUNT | TRACK)
 CALLBACK_NEAR(on_scalars, COUNT | SCALARS)
 CALLBACK_NEAR(on_scalars_track, COUNT | SCALARS | TRACK)
+CALLBACK_NEAR(on_count_slots, COUNT | TRACK | SLOTS)
+CALLBACK_NEAR(on_scalars_slots, COUNT | SCALARS | TRACK | SLOTS)
+CALLBACK_NEAR_AS(on_word, COUNT | WORD, OLDER)
+CALLBACK_NEAR_AS(on_word_track, COUNT | WORD | TRACK, OLDER)
+CALLBACK_NEAR_AS(on_word_slots, COUNT | WORD | TRACK | SLOTS, OLDER)
 CALLBACK(on_branch, BRANCH)
 CALLBACK(on_branch_scalars, BRANCH | SCALARS)
 CALLBACK(on_stack, STACK)
@@ -392,6 +426,9 @@ CALLBACK(on_stack_models_scalars, STACK | PREDICT | FETCH | SCALARS)
 #define AT(set, name)                                                                              \
 	[set] = name, [(set) | VEX] = name##_vex,                                              \
 	[(set) | LONE] = name##_lone, [(set) | VEX | LONE] = name##_vex_lone
+#define WORD_AT(set, name)                                                                         \
+	[(set) | WORD] = name, [(set) | VEX | WORD] = name,                                    \
+	[(set) | LONE | WORD] = name##_lone, [(set) | VEX | LONE | WORD] = name##_lone
 #define BOTH(set, name) AT(set, name), AT((set) | SCALARS, name##_scalars)
 /* clang-format on */
 
@@ -400,6 +437,11 @@ static const qemu_plugin_vcpu_udata_cb callbacks[SETS] = {
 	AT(SCALARS, on_scalars),
 	AT(TRACK, on_count_track),
 	AT(SCALARS | TRACK, on_scalars_track),
+	AT(TRACK | SLOTS, on_count_slots),
+	AT(SCALARS | TRACK | SLOTS, on_scalars_slots),
+	WORD_AT(COUNT, on_word),
+	WORD_AT(TRACK, on_word_track),
+	WORD_AT(TRACK | SLOTS, on_word_slots),
 	BOTH(BRANCH, on_branch),
 	BOTH(BRANCH | PREDICT, on_predict),
 	BOTH(BRANCH | FETCH, on_fetch),
@@ -426,8 +468,12 @@ qemu_plugin_vcpu_udata_cb entry_callback(bool track, bool lone)
 		set |= f & SEG_STACK ? STACK : BRANCH;
 		set |= f & SEG_PREDICT ? PREDICT : 0;
 		set |= f & SEG_FETCH ? FETCH : 0;
+	} else if (engine.restarts) {
+		set |= TRACK | SLOTS;
 	} else if (track || f & (SEG_DATA | SEG_PAGES)) {
 		set |= TRACK;
 	}
+	if (!(set & (BRANCH | STACK | SCALARS)) && r->nlanes <= 4)
+		set |= WORD;
 	return callbacks[set];
 }

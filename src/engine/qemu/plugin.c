@@ -278,6 +278,48 @@ void other_successor(struct seg_vcpu *v, const struct block *t, const struct blo
 		odd_successor(v, t, p);
 }
 
+/*
+ * Where nothing looks at branches: p was aborted by a window trap at its instruction at t->pc
+ * (@index of p), and that is begun again; or (-1) a signal handler has returned. The same as
+ * odd_successor() has it.
+ */
+COLD static void restart(struct seg_vcpu *v, const struct block *t, const struct block *p,
+			 int index)
+{
+	struct vcpu *s = vcpu_private(v);
+	struct step step = {.prev = p, .block = t};
+
+	v->priv[HOT_PREV] = (uintptr_t)t;
+	if (index < 0) {
+		resume(v, t);
+	} else {
+		step.skip = replayed(p, index, t);
+		if (p->moves && t->pc == p->cti + 4)
+			s->pending = p;
+		add_step(v, &step);
+	}
+	s->pending = NULL;
+}
+
+/* A block that begins with an instruction that a window trap restarts. */
+static void on_restart(unsigned vcpu, void *udata)
+{
+	const struct block *t = udata, *p;
+	struct seg_vcpu *v = &engine_pub[vcpu];
+	const struct vcpu *s = &engine.vcpu[vcpu < SEG_VCPUS ? vcpu : 0];
+	int index = -1;
+
+	if (vcpu >= SEG_VCPUS)
+		return;
+	p = (const struct block *)(uintptr_t)v->priv[HOT_PREV];
+	if (t->pc - p->pc <= p->last - p->pc && !block_successor(p, t->pc))
+		index = block_index(p, t->pc);
+	if (index >= 0 || (s->resumes && p->flow == FLOW_SYSCALL && p->cti == s->call_pc))
+		restart(v, t, p, index);
+	else
+		engine.ordinary(vcpu, udata);
+}
+
 static struct handler *find_handler(uint64_t pc)
 {
 	for (unsigned i = 0; i < engine.nhandlers; i++) {
@@ -386,7 +428,8 @@ static void on_handler(unsigned vcpu, void *udata)
 		return;
 	if (h && h->faults)
 		note_fault();
-	if (engine.features & (SEG_STACK | SEG_BRANCH | SEG_PREDICT | SEG_FETCH)) {
+	if (engine.restarts ||
+	    engine.features & (SEG_STACK | SEG_BRANCH | SEG_PREDICT | SEG_FETCH)) {
 		handler_entered(&engine_pub[vcpu], t);
 		return;
 	}
@@ -419,6 +462,8 @@ static qemu_plugin_vcpu_udata_cb callback_for(const struct block *b)
 		return on_handler;
 	if (b->flow == FLOW_REP && b->n == 1)
 		return on_rep;
+	if (engine.restarts && block_restarts(b, 0))
+		return on_restart;
 	return entry_callback(b->flow == FLOW_SYSCALL || engine.isa->traits & ISA_TRACK,
 			      !engine.threaded);
 }
@@ -664,6 +709,8 @@ void engine_callbacks(qemu_plugin_id_t id)
 #if defined(__x86_64__)
 	engine.wide = engine.isa->traits & ISA_WIDE && __builtin_cpu_supports("avx");
 #endif
+	engine.restarts = engine.isa->traits & ISA_BRANCH && engine.features & SEG_COUNT &&
+			  !(engine.features & SEG_BRANCH);
 	engine.ordinary = entry_callback(engine.isa->traits & ISA_TRACK, false);
 	engine.rep_lanes = !engine.rates.nscalars && !(engine.features & SEG_FETCH);
 	qemu_plugin_register_vcpu_tb_trans_cb(id, on_translate);

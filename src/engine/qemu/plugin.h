@@ -94,6 +94,7 @@ struct engine {
 	void (*ordinary)(unsigned vcpu,
 			 void *block); /* the callback of a block that is nothing special */
 	bool wide;	/* the guest has registers of more than 16 bytes, and so has the host */
+	bool restarts;	/* only what a window trap restarts is looked at (sparc64) */
 	bool threaded;	/* there is, or was, more than one thread */
 	bool rep_lanes; /* a repetition adds to lanes, and nothing else */
 	struct rates rates;

@@ -41,7 +41,9 @@ static uint32_t features_of(const struct seg_header *h)
 {
 	uint32_t features = __atomic_load_n(&h->features, __ATOMIC_RELAXED);
 
-	if (engine.isa->traits & ISA_BRANCH && features & SEG_COUNT)
+	/* Where nothing but counting is asked for, window traps are looked at, and they alone. */
+	if (engine.isa->traits & ISA_BRANCH && features & SEG_COUNT &&
+	    features & ~(uint32_t)(SEG_COUNT | SEG_EMPTY))
 		features |= SEG_BRANCH;
 	return features;
 }
@@ -115,8 +117,8 @@ bool select_can(void)
 /* Is HOT_PREV the block before, wherever the thread is? (entry_callback) */
 static bool tracked(uint32_t features)
 {
-	return features & SEG_COUNT &&
-	       (features & (FOLLOWED | SEG_DATA | SEG_PAGES) || engine.isa->traits & ISA_TRACK);
+	return features & SEG_COUNT && (features & (FOLLOWED | SEG_DATA | SEG_PAGES) ||
+					engine.isa->traits & (ISA_TRACK | ISA_BRANCH));
 }
 
 /*
