@@ -24,6 +24,7 @@
 
 #define MOST_FIELDS (MODEL_FIT_COLUMNS + 2)
 #define MOST_RUNS   4096
+#define MOST_COUNT  0x1p64 /* no counter holds more */
 #define LABEL	    -1
 #define CYCLES	    -2
 
@@ -174,7 +175,8 @@ static int read_run(struct calibration *c, char *line)
 			continue;
 		}
 		v = strtod(text, &end);
-		if (end == text || *end || !isfinite(v) || v < 0 || (fit == CYCLES && v < 1))
+		if (end == text || *end || !isfinite(v) || v < 0 || v > MOST_COUNT ||
+		    (fit == CYCLES && v < 1))
 			return wrong(c,
 				     fit == CYCLES ? "cycles are a number above 0, not"
 						   : "a count is no",
@@ -204,6 +206,8 @@ static int read_lines(struct calibration *c, FILE *f)
 		rc = c->ncolumns ? read_run(c, line) : read_header(c, line);
 	}
 	free(line);
+	if (!rc && ferror(f))
+		rc = cli_error("cannot read %s: %s", c->file, strerror(errno));
 	return rc;
 }
 
@@ -221,6 +225,14 @@ static double modelled(const struct calibration *c, size_t run)
 	return sum;
 }
 
+static bool never_counted(const struct calibration *c, size_t fit)
+{
+	for (size_t i = 0; i < c->nruns; i++)
+		if (c->runs[i].count[fit] > 0)
+			return false;
+	return true;
+}
+
 static int solve(struct calibration *c)
 {
 	struct model_fit fit;
@@ -233,6 +245,11 @@ static int solve(struct calibration *c)
 	model_fit_init(&fit, c->npriced);
 	for (size_t i = 0; i < c->nruns; i++)
 		model_fit_add(&fit, c->runs[i].count, c->runs[i].cycles);
+	for (size_t i = 0; i < c->npriced; i++)
+		if (never_counted(c, i))
+			return cli_error(
+				"%s: no run has any %s; measure one that has, or leave the column out",
+				c->file, name_of(c, i));
 	dependent = model_fit_dependent(&fit);
 	if (dependent >= 0)
 		return cli_error(

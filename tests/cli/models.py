@@ -40,11 +40,13 @@ def calibrate(work):
 def refused(work):
     for text, word in (("alu, mul\n1, 2\n", "cycles"), ("cycles, nosuch\n1, 2\n", "nosuch"),
                        ("cycles, alu\n1, 2, 3\n", "csv:2"), ("cycles, alu\n-5, 2\n", "-5"), ("", "empty"),
-                       ("cycles, alu, mul\n10, 1, 2\n", "more runs"),
+                       ("cycles, alu, mul\n10, 1, 2\n", "more runs"), ("cycles, alu\n5, 1e300\n", "1e300"),
+                       ("cycles, alu\n5, 0\n6, 0\n", "no run has any alu"),
                        ("cycles, alu, mul\n10, 1, 2\n20, 2, 4\n30, 3, 6\n", "mul")):
         with open(work.path("bad.csv"), "w", encoding="utf-8") as file:
             file.write(text)
         one_line_error(work.quipu("machine", "calibrate", "bad.csv"), word)
+    one_line_error(work.quipu("machine", "calibrate", "/"), "directory")
 
 
 if __name__ == "__main__":
