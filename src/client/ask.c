@@ -230,12 +230,27 @@ static void note_native(struct gate *g, const struct gate_event *e)
 	g->counted_native = n.value;
 }
 
+/* perf shows it as not counted, and cannot tell why. */
+static void note_helper(struct gate *g, const struct gate_event *e)
+{
+	struct quipu_count n;
+
+	if (g->uncounted_helper || !e->tid || e->tid != g->helper ||
+	    quipu_event_attr(e->event)->type == PERF_TYPE_SOFTWARE)
+		return;
+	quipu_event_count(e->event, &n);
+	if (n.running)
+		return;
+	g->uncounted_helper = true;
+}
+
 void ask_event_hung_up(struct gate *g, struct gate_event *e)
 {
 	if (e->closed)
 		return;
 	catch_up(g, e->event, false);
 	note_native(g, e);
+	note_helper(g, e);
 	e->closed = true;
 	quipu_event_close(e->event);
 	if (!e->maps)

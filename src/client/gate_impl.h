@@ -53,7 +53,7 @@ struct gate_event {
 	bool followed;	/* counted in the board's word of that name */
 	bool hangs_up;	/* its task has ended, the process is about to */
 	pid_t pid, tid; /* of its task, 0 */
-	bool native;	/* that ran natively when it was opened */
+	bool native;	/* that runs natively */
 	struct session_wants wants;
 	struct gate_event *chain; /* of the table by id, or of those kept */
 };
@@ -130,6 +130,8 @@ struct gate {
 	struct sleeper *sleepers;  /* sleepers.c */
 	bool sleeper_ended;	   /* and nobody has looked since */
 	bool told_full;		   /* that the machine's descriptors have run out */
+	pid_t helper;		   /* the last measured task that became a helper */
+	bool uncounted_helper;	   /* one has counted nothing, though it had hardware events */
 	bool counted_native;	   /* a hardware event of a task that ran natively has counted */
 	bool watched;		   /* a client has looked at the clock since there are events */
 	size_t nevents, nsampling; /* of them, those that sample */
@@ -165,6 +167,8 @@ int gate_speaks_for(struct gate *, struct client *, pid_t pid, uid_t uid);
 /* The process is gone: its events hang up. Not earlier: perf ends a program whose events have hung
  * up. */
 void gate_hang_up(struct gate *, pid_t pid);
+/* Thread @tid runs a program natively: what its events count is modelled by its CPU time. */
+void gate_runs_natively(struct gate *, pid_t tid);
 
 /* ask.c */
 void ask(struct gate *, struct client *, const struct gate_request *, size_t payload,

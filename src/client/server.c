@@ -127,6 +127,13 @@ void gate_hang_up(struct gate *g, pid_t pid)
 			}
 }
 
+void gate_runs_natively(struct gate *g, pid_t tid)
+{
+	for (unsigned i = 0; i < EVENT_BUCKETS; i++)
+		for (struct gate_event *e = g->events[i]; e; e = e->chain)
+			e->native = e->native || e->tid == tid;
+}
+
 void gate_sigio(void *arg, struct quipu_event *event, int code)
 {
 	struct gate *g = arg;
@@ -569,13 +576,18 @@ int gate_attach(struct gate *g, struct quipu_system *system, const struct gate_c
 	return listen_for_clients(g);
 }
 
-/* Clients have no place for a label beside their numbers. */
+/* Clients have no place for a label, or a reason, beside their numbers. */
 static void tell_native(const struct gate *g)
 {
 	if (g->counted_native)
 		fputs("quipu: what was counted of programs that ran natively is their CPU time on this host at "
 		      "the machine's clock, an instruction a cycle: modelled (under the engine instructions are "
 		      "counted exactly; --engine puts a client of the machine's instruction set there too)\n",
+		      stderr);
+	if (g->uncounted_helper)
+		fputs("quipu: a program that is none of this machine's instruction set ran natively beside the "
+		      "machine and was not counted (a machine of its own set counts it, as -m x86 those for x86-64; "
+		      "--host-events counts its CPU time)\n",
 		      stderr);
 }
 

@@ -573,10 +573,12 @@ void tasks_exec(struct gate *g, pid_t pid, const char *comm)
 
 	if (!task)
 		return;
-	if (!runs_here(g) && !g->config.host_events)
+	if (!runs_here(g) && !g->config.host_events) {
 		count_no_more(g, pid);
-	else
-		tasks_count(g, pid);
+		g->helper = pid;
+	} else if (tasks_count(g, pid)) {
+		gate_runs_natively(g, pid);
+	}
 	g->follow_from =
 		gate_host_ns(); /* a helper that waits: the machine's time goes with the host's */
 	quipu_task_exec(task, comm, t && t->cpu >= 0 ? (unsigned)t->cpu : 0);

@@ -2,6 +2,7 @@
 """The stock perf on a modelled machine, as a user runs it. perf ABI sheet D6, cases 89-96; the judge of counts and
 samples is quipu stat and quipu record of the same program in the same environment."""
 import os
+import platform
 import re
 import select
 import shutil
@@ -169,6 +170,19 @@ def inherit(work):
     two = int(stat(work, "instructions", "sh", "-c", f"{guest('true')}; {guest('true')}")["instructions"])
     # A program's path is the same, its environment has the shell's own variables.
     assert abs(two - 2 * one) < 2000, f"{two}, one program alone {one}"
+
+
+@test("a program of the host's is not counted on a machine of another, or by its CPU time, and that is said")
+def helper(work):
+    if platform.machine() == "riscv64":
+        raise Skip("the host's programs are the machine's")
+    words, why = ("perf", "stat", "-x,", "-e", "instructions", "true"), "none of this machine's instruction set"
+    err = on_machine(work, *words).stderr
+    assert "<not counted>" in err and err.count(why) == 1, err
+    err = run(work, QUIPU, "exec", "--host-events", "--", *words).stderr
+    assert why not in err and err.count("an instruction a cycle: modelled") == 1, err
+    err = on_machine(work, "perf", "stat", "-x,", "-e", "instructions", "sh", "-c", f"{guest('true')}; true").stderr
+    assert why not in err, err
 
 
 @test("perf stat record and report")
