@@ -56,6 +56,7 @@ static void leave_cpu(struct session *s, int cpu)
 {
 	if (cpu >= 0 && !--s->cpus[cpu].threads)
 		quipu_system_leave(s->system, (unsigned)cpu);
+	session_turns_placed(s);
 }
 
 /* As @pid asked for: alone or beside others, as on any machine. */
@@ -188,6 +189,7 @@ void session_serve_start(struct session *s, struct proc *p, unsigned v)
 				      comm, 0);
 	s->facts.threads++;
 	board(s, p, v, task, choose_cpu_for(s, (pid_t)p->seg->pid), quipu_system_time(s->system));
+	session_turns_placed(s);
 	session_step_on(s, p, v);
 	if (p->cpu[v])
 		quipu_task_exec(task, comm, (unsigned)(p->cpu[v] - s->cpus));

@@ -354,28 +354,28 @@ void session_turns_placed(struct session *s)
 						 __ATOMIC_RELEASE);
 }
 
-/* What the thread has counted at this moment, while it runs. */
+/* What the thread has counted at this moment, while it runs; 0 where it is folding, which it may
+ * stand in. */
 static uint64_t cycles_now(const struct seg_vcpu *vcpu)
 {
-	uint64_t cycles;
-	uint32_t seq;
+	uint32_t seq = __atomic_load_n(&vcpu->seq, __ATOMIC_ACQUIRE);
+	uint64_t cycles = cycles_of(vcpu);
 
-	do {
-		seq = __atomic_load_n(&vcpu->seq, __ATOMIC_ACQUIRE);
-		cycles = cycles_of(vcpu);
-		__atomic_thread_fence(__ATOMIC_ACQUIRE);
-	} while ((seq & 1) || __atomic_load_n(&vcpu->seq, __ATOMIC_RELAXED) != seq);
+	__atomic_thread_fence(__ATOMIC_ACQUIRE);
+	if ((seq & 1) || __atomic_load_n(&vcpu->seq, __ATOMIC_RELAXED) != seq)
+		return 0;
 	return cycles;
 }
 
 static uint64_t clock_of(const struct session *s, const struct cpu_state *c)
 {
-	uint64_t ns = quipu_system_now(s->system, (unsigned)(c - s->cpus)), cycles;
+	uint64_t ns = quipu_system_now(s->system, (unsigned)(c - s->cpus));
+	uint64_t seen = c->view[SEG_LANE_CYCLES], now;
 
 	if (!c->turn || c->on != c->turn || c->on_vcpu != c->turn_vcpu)
 		return ns;
-	cycles = cycles_now(session_vcpu(c->turn, c->turn_vcpu)) - c->view[SEG_LANE_CYCLES];
-	return (int64_t)cycles > 0 ? ns + bits_muldiv(cycles, 1000000000, s->machine->hz) : ns;
+	now = cycles_now(session_vcpu(c->turn, c->turn_vcpu));
+	return now > seen ? ns + bits_muldiv(now - seen, 1000000000, s->machine->hz) : ns;
 }
 
 /* Its clock will go on by itself. Where somebody stopped its thread, so is @who of that process. */
