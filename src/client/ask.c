@@ -227,7 +227,7 @@ static void note_native(struct gate *g, const struct gate_event *e)
 	    quipu_event_attr(e->event)->type == PERF_TYPE_SOFTWARE)
 		return;
 	quipu_event_count(e->event, &n);
-	g->counted_native = n.value;
+	g->counted_native = n.running;
 }
 
 /* perf shows it as not counted, and cannot tell why. */

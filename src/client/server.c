@@ -581,8 +581,9 @@ static void tell_native(const struct gate *g)
 {
 	if (g->counted_native)
 		fputs("quipu: what was counted of programs that ran natively is their CPU time on this host at "
-		      "the machine's clock, an instruction a cycle: modelled (under the engine instructions are "
-		      "counted exactly; --engine puts a client of the machine's instruction set there too)\n",
+		      "the machine's clock, an instruction a cycle, and 0 of other events: modelled (under the "
+		      "engine instructions are counted exactly; --engine puts a client of the machine's "
+		      "instruction set there too)\n",
 		      stderr);
 	if (g->uncounted_helper)
 		fputs("quipu: a program that is none of this machine's instruction set ran natively beside the "
