@@ -33,7 +33,7 @@ REASONS = {
     "perf stat JSON output linter": "fails by chance natively too: it reads an interval's lines before all are there",
     "Convert perf time to TSC / Perf time to TSC": "the processor's time stamp is not the machine's clock",
     "perf stat CSV output linter": "fails by chance natively too: it reads an interval's lines before all are there",
-    "Check branch stack sampling": "wants branch records of a processor's; riscv's PMU has none",
+    "Check branch stack sampling": "wants the kinds of branches saved (save_type); riscv's branch records do not have them",
     "Test data symbol": "perf mem: wants a PMU with events of single accesses, of Intel's, AMD's or Arm's",
     "Miscellaneous Intel PT testing": "wants intel_pt, a PMU of Intel's that traces",
     "Check Arm CoreSight trace data recording and synthesized samples": "wants cs_etm, a PMU of Arm's that traces",
