@@ -84,10 +84,24 @@ def stack_of_branches(isa, machine, program, objdump, to, anywhere, leaves):
           plain.stderr + plain.stdout)
 
 
+def interrupted(isa, machine, program, objdump, to, anywhere):
+    """Signals, longjmps and faults come in between, and are no branches: a direct one goes where it says or is not told. A
+    handler's return goes to the system's trampoline, which no file has."""
+    out = run(QUIPU, "record", "-b", "-m", machine, "-e", "instructions:u", "-c", "307", "-o", DATA, "--", program, "1")
+    insns, pairs = disassembly(objdump, program), {pair for stack in stacks() for pair in stack}
+    bad = [f"{s:#x} {insns.get(s)} -> {t:#x}" for s, t in pairs if s in insns and not edge(insns, (s, t), to, anywhere) and
+           not (t not in insns and re.match(r"(ret|jr|jalr|repz ret)\b", insns[s]))]
+    check(f"{isa}: with signals, longjmps and faults in between every pair is an edge all the same",
+          out.returncode == 0 and len(pairs) > 100 and not bad, f"{out.stderr}{len(pairs)}\n" + "\n".join(bad))
+
+
 def main():
     for isa, row in SETS.items():
         if os.path.exists(row[1]):
             stack_of_branches(isa, *row)
+            name = "jumps.riscv64" if isa == "riscv64" else "jumps.x86_64"
+            machine, _, objdump, to, anywhere, _ = row
+            interrupted(isa, machine, f"{os.environ['ENGINE_GUESTS']}/{name}", objdump, to, anywhere)
     other = run(QUIPU, "record", "-b", "-m", "riscv-u74", "-e", "instructions:u", "-o", DATA, "--", SETS["riscv64"][1], "5", "5")
     check("a machine without the records refuses, and says which has them",
           other.returncode and "quipu,branch-records" in other.stderr, other.stderr)
