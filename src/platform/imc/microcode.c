@@ -52,8 +52,16 @@ static void set_control(struct quipu_imc *imc, struct imc_chip_state *c, unsigne
 
 /* ---- what a cell counts ---- */
 
+/* Sums over a chip's CPUs that were made at this look at it: many cells count the same. */
+#define SUMS 32u
+struct sums {
+	unsigned n;
+	quipu_signal signal[SUMS];
+	uint64_t value[SUMS];
+};
+
 /* A signal of all programs on the chip: pages of memory lie with the program that uses them. */
-static uint64_t chip_signal(const struct quipu_imc *imc, const struct imc_chip_state *c,
+static uint64_t cpus_signal(const struct quipu_imc *imc, const struct imc_chip_state *c,
 			    quipu_signal signal)
 {
 	uint64_t n = 0;
@@ -64,14 +72,30 @@ static uint64_t chip_signal(const struct quipu_imc *imc, const struct imc_chip_s
 	return n;
 }
 
+static uint64_t chip_signal(const struct quipu_imc *imc, const struct imc_chip_state *c,
+			    struct sums *sums, quipu_signal signal)
+{
+	uint64_t value;
+
+	for (unsigned i = 0; i < sums->n; i++)
+		if (sums->signal[i] == signal)
+			return sums->value[i];
+	value = cpus_signal(imc, c, signal);
+	if (sums->n < SUMS) {
+		sums->signal[sums->n] = signal;
+		sums->value[sums->n++] = value;
+	}
+	return value;
+}
+
 /* Lines that programs moved, of the ports that the event is about. */
 static uint64_t lines(const struct quipu_imc *imc, const struct imc_chip_state *c,
-		      const struct imc_cell *k)
+		      struct sums *sums, const struct imc_cell *k)
 {
 	quipu_signal signal[IMC_MAX_SIGNALS] = {QUIPU_SIGNAL_NONE};
 
 	imc_source_signals(k->source, k->index, signal);
-	return chip_signal(imc, c, signal[0]);
+	return chip_signal(imc, c, sums, signal[0]);
 }
 
 static uint64_t sum(const uint64_t *ports, uint32_t mask, unsigned first)
@@ -89,14 +113,16 @@ static uint64_t all(const uint64_t *ports)
 	return sum(ports, 0xf, 0) + sum(ports, 0xf, 4);
 }
 
-static uint64_t all_lines(const struct quipu_imc *imc, const struct imc_chip_state *c)
+static uint64_t all_lines(const struct quipu_imc *imc, const struct imc_chip_state *c,
+			  struct sums *sums)
 {
-	return chip_signal(imc, c, QUIPU_SIGNAL_MEM_READ_LINES) +
-	       chip_signal(imc, c, QUIPU_SIGNAL_MEM_WRITE_LINES) + all(c->r128) + all(c->w128);
+	return chip_signal(imc, c, sums, QUIPU_SIGNAL_MEM_READ_LINES) +
+	       chip_signal(imc, c, sums, QUIPU_SIGNAL_MEM_WRITE_LINES) + all(c->r128) +
+	       all(c->w128);
 }
 
 static uint64_t source_value(const struct quipu_imc *imc, const struct imc_chip_state *c,
-			     const struct imc_cell *k, uint64_t now_ns)
+			     struct sums *sums, const struct imc_cell *k, uint64_t now_ns)
 {
 	unsigned first = k->index >= 23 ? 4 : 0; /* mcs01: ports 0-3, mcs23: 4-7 */
 	unsigned port = k->index % QUIPU_IMC_PORTS;
@@ -105,21 +131,26 @@ static uint64_t source_value(const struct quipu_imc *imc, const struct imc_chip_
 	case IMC_CLOCK: return bits_muldiv(now_ns, k->source->arg, 1000000);
 	case IMC_R64: return sum(c->r64, k->source->arg, first);
 	case IMC_R128:
-		return (lines(imc, c, k) + sum(c->r128, k->source->arg, first)) * imc->line_weight;
+		return (lines(imc, c, sums, k) + sum(c->r128, k->source->arg, first)) *
+		       imc->line_weight;
 	case IMC_W128:
-		return (lines(imc, c, k) + sum(c->w128, k->source->arg, first)) * imc->line_weight;
-	case IMC_RBYTES: return 128 * (lines(imc, c, k) + c->r128[port]) + 64 * c->r64[port];
-	case IMC_WBYTES: return 128 * (lines(imc, c, k) + c->w128[port]);
-	case IMC_PB_LOCAL: return all_lines(imc, c) + all(c->r64);
-	case IMC_DATA_LOCAL: return (128 * all_lines(imc, c) + 64 * all(c->r64)) / 512;
+		return (lines(imc, c, sums, k) + sum(c->w128, k->source->arg, first)) *
+		       imc->line_weight;
+	case IMC_RBYTES: return 128 * (lines(imc, c, sums, k) + c->r128[port]) + 64 * c->r64[port];
+	case IMC_WBYTES: return 128 * (lines(imc, c, sums, k) + c->w128[port]);
+	case IMC_PB_LOCAL: return all_lines(imc, c, sums) + all(c->r64);
+	case IMC_DATA_LOCAL: return (128 * all_lines(imc, c, sums) + 64 * all(c->r64)) / 512;
 	default: return 0; /* nothing goes between the chips */
 	}
 }
 
 static void observe(struct quipu_imc *imc, struct imc_chip_state *c, uint64_t now_ns)
 {
+	struct sums sums;
+
+	sums.n = 0;
 	for (unsigned i = 0; i < imc->nest.n; i++) {
-		uint64_t v = source_value(imc, c, &imc->nest.cell[i], now_ns);
+		uint64_t v = source_value(imc, c, &sums, &imc->nest.cell[i], now_ns);
 
 		if (c->running)
 			c->counter[i].total += v - c->counter[i].seen;

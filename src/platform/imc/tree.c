@@ -49,6 +49,13 @@ struct reader {
 	struct imc_tree *tree;
 	const char *path; /* of the unit that is read */
 	int err;
+	/* The nodes that have a phandle, in the tree's order: libfdt would walk all of it for each
+	 * unit. */
+	struct handle {
+		uint32_t phandle;
+		int node;
+	} * handles;
+	unsigned nhandles;
 };
 
 #define SAY(r, kind, path, ...)                                                                    \
@@ -120,14 +127,56 @@ static void check_scale(struct reader *r, const struct imc_event *e)
 		    e->name, e->scale);
 }
 
-static int add_event(struct reader *r, struct imc_unit *u, int node, const char *prefix,
-		     uint32_t base, int unit)
-{
-	const char *suffix = text_of(r->fdt, node, "event-name");
-	struct imc_event *e;
-	uint32_t reg;
+/* What an event's node, or for all of them the unit's, says. */
+struct said {
+	const char *name, *scale, *unit, *desc; /* NULL: absent, or no string */
+	const void *reg;			/* NULL: absent, or too short */
+};
 
-	if (!suffix || !cell_of(r, node, "reg", &reg)) {
+/* In one pass over the properties, of which a name that is there twice is the first. */
+static struct said read_said(const void *fdt, int node)
+{
+	struct said said = {0};
+	const struct {
+		const char *name;
+		const char **to;
+	} rows[] = {{"event-name", &said.name},
+		    {"scale", &said.scale},
+		    {"unit", &said.unit},
+		    {"desc", &said.desc}};
+	unsigned seen = 0;
+	int prop;
+
+	fdt_for_each_property_offset(prop, fdt, node)
+	{
+		const char *name = NULL;
+		int len;
+		const void *p = fdt_getprop_by_offset(fdt, prop, &name, &len);
+		unsigned i = 0;
+
+		if (!p || !name)
+			continue;
+		while (i < 4 && strcmp(name, rows[i].name))
+			i++;
+		if (seen >> i & 1 || (i == 4 && strcmp(name, "reg")))
+			continue;
+		seen |= 1u << i;
+		if (i == 4)
+			said.reg = len < 4 ? NULL : p;
+		else
+			*rows[i].to = len > 0 && memchr(p, 0, (size_t)len) ? p : NULL;
+	}
+	return said;
+}
+
+static int add_event(struct reader *r, struct imc_unit *u, int node, const char *prefix,
+		     uint32_t base, const struct said *unit)
+{
+	struct said said = read_said(r->fdt, node);
+	const char *suffix = said.name;
+	struct imc_event *e;
+
+	if (!suffix || !said.reg) {
 		SAY(r, WRONG, r->path, "event %s has no %s; left out",
 		    fdt_get_name(r->fdt, node, NULL), suffix ? "reg" : "event-name");
 		return 0;
@@ -135,7 +184,7 @@ static int add_event(struct reader *r, struct imc_unit *u, int node, const char 
 	if (u->nevents == IMC_MAX_EVENTS)
 		return 0;
 	e = &u->events[u->nevents];
-	*e = (struct imc_event){.config = base + reg};
+	*e = (struct imc_event){.config = base + bits_be32(said.reg)};
 	if (asprintf(&e->name, "%s%s", prefix, suffix) < 0)
 		return -ENOMEM;
 	if (!*e->name || !printable(e->name)) {
@@ -148,13 +197,9 @@ static int add_event(struct reader *r, struct imc_unit *u, int node, const char 
 		free(e->name);
 		return -ENOMEM;
 	}
-	e->scale = text_of(r->fdt, node, "scale");
-	if (!e->scale)
-		e->scale = text_of(r->fdt, unit, "scale");
-	e->unit = text_of(r->fdt, node, "unit");
-	if (!e->unit)
-		e->unit = text_of(r->fdt, unit, "unit");
-	e->desc = text_of(r->fdt, node, "desc");
+	e->scale = said.scale ? said.scale : unit->scale;
+	e->unit = said.unit ? said.unit : unit->unit;
+	e->desc = said.desc;
 	e->divisor = divisor_of(e->scale);
 	check_scale(r, e);
 	e->source = imc_source_find(u->node, suffix, &e->mode);
@@ -244,15 +289,43 @@ static void check_added_twice(struct reader *r, const struct imc_unit *u, uint32
 		    lowest, base, u->events[0].name, u->events[0].config);
 }
 
+static void read_handles(struct reader *r)
+{
+	unsigned n = 0;
+
+	for (int node = 0; node >= 0; node = fdt_next_node(r->fdt, node, NULL))
+		n++;
+	r->handles = calloc(n ? n : 1, sizeof(*r->handles));
+	if (!r->handles) {
+		r->err = -ENOMEM;
+		return;
+	}
+	for (int node = 0; node >= 0 && r->nhandles < n; node = fdt_next_node(r->fdt, node, NULL)) {
+		uint32_t phandle = fdt_get_phandle(r->fdt, node);
+
+		if (phandle && phandle != UINT32_MAX)
+			r->handles[r->nhandles++] = (struct handle){phandle, node};
+	}
+}
+
+static int find_handle(const struct reader *r, uint32_t phandle)
+{
+	for (unsigned i = 0; i < r->nhandles; i++)
+		if (r->handles[i].phandle == phandle)
+			return r->handles[i].node;
+	return -1;
+}
+
 static void read_events(struct reader *r, struct imc_unit *u, int unit)
 {
+	const struct said common = read_said(r->fdt, unit);
 	const char *prefix = text_of(r->fdt, unit, "events-prefix");
 	uint32_t phandle, base = 0;
 	int list = -1, child;
 	unsigned n = 0;
 
 	if (cell_of(r, unit, "events", &phandle))
-		list = fdt_node_offset_by_phandle(r->fdt, phandle);
+		list = find_handle(r, phandle);
 	if (list < 0 || !prefix) {
 		SAY(r, WRONG, u->path, "%s: the PMU has no events",
 		    prefix ? "events points to no node" : "events-prefix is missing");
@@ -268,7 +341,7 @@ static void read_events(struct reader *r, struct imc_unit *u, int unit)
 	}
 	fdt_for_each_subnode(child, r->fdt, list)
 	{
-		r->err = add_event(r, u, child, prefix, base, unit);
+		r->err = add_event(r, u, child, prefix, base, &common);
 		if (r->err)
 			return;
 	}
@@ -514,6 +587,7 @@ int imc_tree_read(const struct quipu_machine *m, bool firmware, struct quipu_not
 	if (!t->units)
 		return -ENOMEM;
 	read_machine(&r);
+	read_handles(&r);
 	for (int node = fdt_node_offset_by_compatible(r.fdt, -1, UNIT_COMPATIBLE);
 	     node >= 0 && !r.err;
 	     node = fdt_node_offset_by_compatible(r.fdt, node, UNIT_COMPATIBLE)) {
@@ -546,6 +620,7 @@ int imc_tree_read(const struct quipu_machine *m, bool firmware, struct quipu_not
 		t->region_size = 0x40000;
 		t->control_offset = 0x3fc00;
 	}
+	free(r.handles);
 	if (r.err)
 		imc_tree_free(t);
 	return r.err;
