@@ -190,14 +190,16 @@ INLINE unsigned left_line(const struct block *t, const struct block *p)
 	return left;
 }
 
+typedef void other_entry(struct seg_vcpu *, const struct block *t, const struct block *p);
+
 /* p ended in nothing that goes elsewhere than its two successors. */
 INLINE void add_block(struct seg_vcpu *v, const struct block *t, const struct block *p,
-		      unsigned set)
+		      unsigned set, other_entry *odd)
 {
 	unsigned left = left_line(t, p);
 
 	if (__builtin_expect(p->successor[left] != t->pc, 0)) {
-		other_successor(v, t, p);
+		odd(v, t, p);
 		return;
 	}
 	if (set & PREDICT && p->flow == FLOW_COND)
@@ -284,7 +286,33 @@ INLINE void transfer(struct seg_vcpu *v, const struct block *t, const struct blo
 	finish(v, t, p, OUTCOME(missed, taken_from(p, t)), set);
 }
 
-typedef void other_entry(struct seg_vcpu *, const struct block *t, const struct block *p);
+/*
+ * An annulled branch whose slot is a block of its own (sparc64), to the slot, or from it to the
+ * target: compilers make loops of them. The same as odd_successor() has it; whatever else comes
+ * here is left to that.
+ */
+INLINE void annulled(struct seg_vcpu *v, const struct block *t, const struct block *p, unsigned set)
+{
+	struct vcpu *s = vcpu_private(v);
+	const struct block *from = s->pending;
+	unsigned missed = MODEL_PREDICTED;
+
+	if (p->apart == DELAY_TAKEN && p->flow == FLOW_COND && t->pc == p->cti + 4) {
+		s->pending = p;
+		if (set & PREDICT)
+			missed = models_predict(v, t, p);
+		finish(v, t, p, OUTCOME(missed, taken_from(p, t)), set);
+		return;
+	}
+	if (!from || from->apart != DELAY_TAKEN || p->n != 1 || p->flow != FLOW_NONE ||
+	    p->pc != from->cti + 4 || t->pc == p->pc || t->pc != from->goes ||
+	    engine.features & SEG_LABEL) {
+		other_successor(v, t, p);
+		return;
+	}
+	s->pending = NULL;
+	finish(v, t, p, OUTCOME(MODEL_PREDICTED, 0), set);
+}
 
 /* The usual ones of them, without a call. */
 INLINE void transfer_fast(struct seg_vcpu *v, const struct block *t, const struct block *p,
@@ -305,7 +333,8 @@ INLINE void transfer_fast(struct seg_vcpu *v, const struct block *t, const struc
 	}
 }
 
-INLINE void enter(struct seg_vcpu *v, const struct block *t, unsigned set, other_entry *far)
+INLINE void enter(struct seg_vcpu *v, const struct block *t, unsigned set, other_entry *far,
+		  other_entry *odd)
 {
 	const struct block *before = NULL;
 
@@ -314,7 +343,7 @@ INLINE void enter(struct seg_vcpu *v, const struct block *t, unsigned set, other
 
 		v->priv[HOT_PREV] = (uintptr_t)t;
 		if (p->flow < FLOW_IJUMP)
-			add_block(v, t, p, set);
+			add_block(v, t, p, set, odd);
 		else
 			far(v, t, p);
 		return;
@@ -340,7 +369,7 @@ INLINE void enter(struct seg_vcpu *v, const struct block *t, unsigned set, other
 
 /*
  * Functions of their own where the fast path would otherwise save the registers that they need:
- * _far, _slow; reached by tail calls.
+ * _far, _slow, _odd; reached by tail calls.
  */
 #define LONE_AS(name, set, code)                                                                   \
 	static code __attribute__((noinline)) void name##_lone_far(                                \
@@ -349,12 +378,19 @@ INLINE void enter(struct seg_vcpu *v, const struct block *t, unsigned set, other
 		(void)v;                                                                           \
 		transfer_fast(&engine_pub[0], t, p, (set) | LONE, name##_slow);                    \
 	}                                                                                          \
+	static code __attribute__((noinline)) void name##_lone_odd(                                \
+		struct seg_vcpu *v, const struct block *t, const struct block *p)                  \
+	{                                                                                          \
+		(void)v;                                                                           \
+		annulled(&engine_pub[0], t, p, (set) | LONE);                                      \
+	}                                                                                          \
 	static code void name##_lone(unsigned vcpu, void *block)                                   \
 	{                                                                                          \
 		if (__builtin_expect(vcpu, 0))                                                     \
 			name(vcpu, block);                                                         \
 		else                                                                               \
-			enter(&engine_pub[0], block, (set) | LONE, name##_lone_far);               \
+			enter(&engine_pub[0], block, (set) | LONE, name##_lone_far,                \
+			      name##_lone_odd);                                                    \
 	}
 
 #define CALLBACK_AS(name, set, code)                                                               \
@@ -368,10 +404,15 @@ INLINE void enter(struct seg_vcpu *v, const struct block *t, unsigned set, other
 	{                                                                                          \
 		transfer_fast(v, t, p, set, name##_slow);                                          \
 	}                                                                                          \
+	static code __attribute__((noinline)) void name##_odd(                                     \
+		struct seg_vcpu *v, const struct block *t, const struct block *p)                  \
+	{                                                                                          \
+		annulled(v, t, p, set);                                                            \
+	}                                                                                          \
 	static code __attribute__((noinline)) void name(unsigned vcpu, void *block)                \
 	{                                                                                          \
 		if (__builtin_expect(vcpu < SEG_VCPUS, 1))                                         \
-			enter(&engine_pub[vcpu], block, set, name##_far);                          \
+			enter(&engine_pub[vcpu], block, set, name##_far, name##_odd);              \
 	}                                                                                          \
 	LONE_AS(name, set, code)
 
@@ -379,14 +420,14 @@ INLINE void enter(struct seg_vcpu *v, const struct block *t, unsigned set, other
 	static code __attribute__((noinline)) void name(unsigned vcpu, void *block)                \
 	{                                                                                          \
 		if (__builtin_expect(vcpu < SEG_VCPUS, 1))                                         \
-			enter(&engine_pub[vcpu], block, set, NULL);                                \
+			enter(&engine_pub[vcpu], block, set, NULL, NULL);                          \
 	}                                                                                          \
 	static code void name##_lone(unsigned vcpu, void *block)                                   \
 	{                                                                                          \
 		if (__builtin_expect(vcpu, 0))                                                     \
 			name(vcpu, block);                                                         \
 		else                                                                               \
-			enter(&engine_pub[0], block, (set) | LONE, NULL);                          \
+			enter(&engine_pub[0], block, (set) | LONE, NULL, NULL);                    \
 	}
 
 #define CALLBACK(name, set)                                                                        \

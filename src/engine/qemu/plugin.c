@@ -145,7 +145,6 @@ static bool add_sums(struct seg_vcpu *v, const struct step *s)
 	return full;
 }
 
-/* Annulled branches come here each time (sparc64): a whole block, and no 64-bit signals. */
 static void add_step(struct seg_vcpu *v, const struct step *s)
 {
 	const struct block *t = s->block;
@@ -238,39 +237,9 @@ static bool delayed(struct seg_vcpu *v, struct vcpu *s, const struct block *t,
 	return false;
 }
 
-/*
- * An annulled branch whose slot is a block of its own: to the slot, or from it to the target. The
- * same as delayed() has it, for compilers make loops of them. False: it is not that.
- */
-static bool annulled(struct seg_vcpu *v, const struct block *t, const struct block *p,
-		     struct step *step)
-{
-	struct vcpu *s = vcpu_private(v);
-	const struct block *from = s->pending;
-
-	if (p->apart == DELAY_TAKEN && p->flow == FLOW_COND && t->pc == p->cti + 4) {
-		s->pending = p;
-		step->taken = taken_from(p, t);
-		if (engine.features & SEG_PREDICT)
-			step->missed = (uint8_t)models_predict(v, t, p);
-		return true;
-	}
-	if (!from || from->apart != DELAY_TAKEN || p->n != 1 || p->flow != FLOW_NONE ||
-	    p->pc != from->cti + 4 || t->pc == p->pc || t->pc != from->goes)
-		return false;
-	s->pending = NULL;
-	step->prev = from;
-	return true;
-}
-
 void other_successor(struct seg_vcpu *v, const struct block *t, const struct block *p)
 {
 	struct step step = {.prev = p, .block = t};
-
-	if (annulled(v, t, p, &step)) {
-		add_step(v, &step);
-		return;
-	}
 
 	if (p->any) /* the first block of a thread */
 		add_step(v, &step);
