@@ -147,6 +147,8 @@ int quipu_imc_ldbar_write(struct quipu_imc *imc, unsigned cpu, uint64_t value)
 {
 	if (cpu >= imc->machine->ncpus)
 		return -EINVAL;
+	if (!value && !imc->thread[cpu].ldbar)
+		return 0; /* off stays off: firmware does that to every thread */
 	imc_sync(imc);
 	imc_thread_set_ldbar(imc, cpu, value);
 	return 0;
