@@ -39,7 +39,7 @@ def text(name, size):
 
 
 def case_33(program):
-    much = text("much", 60000)
+    much = text("much", 25000)
     for what, words in (("instructions", ["-p", "0:1009"]), ("loads", ["-l", "loads", "-p", "2:101"])):
         out = f"{TMP}/toggled"
         subprocess.run([SEGRUN, "-o", out, "-q", "512", "-t", "10000", *words, PLUGIN, "qemu-riscv64", program, "-1kc", much],
@@ -57,7 +57,7 @@ def main():
     programs = build(words) if words else {}
     for isa in SETS:
         if isa in programs:
-            compare(isa, f"{isa}: bzip2", 97, programs[isa], "-1kc", text("little", 1000))
+            compare(isa, f"{isa}: bzip2", 97, programs[isa], "-1kc", text("little", 400))
         else:
             skip(f"{isa}: bzip2 against the oracle", "no compiler" if words else "apt-get does not bring its source")
     if "riscv64" in programs:
