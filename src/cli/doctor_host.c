@@ -472,7 +472,10 @@ static void check_probes(struct doctor *d, struct host *h)
 		doctor_say(d, "probes", OK, NULL, "uprobes (uprobe:FILE:FUNCTION) and kprobes");
 	else
 		doctor_say(d, "probes", LIMITED,
-			   "a kernel with CONFIG_UPROBE_EVENTS and CONFIG_KPROBE_EVENTS", "%s",
+			   c && c->npmus
+				   ? "a kernel with CONFIG_UPROBE_EVENTS and CONFIG_KPROBE_EVENTS"
+				   : "see PMUs above: the kernel's are among them",
+			   "%s",
 			   u   ? "uprobes, but no kprobes"
 			   : k ? "kprobes, but no uprobes"
 			       : "none");

@@ -383,6 +383,18 @@ def sandbox(work):
             holds("kernel" in json_lines(result)[0].get("reason", ""), f"a 0 that is no count: {result}")
 
 
+@test("without /sys the doctor's remedy is to mount it, not another kernel")
+def without_sys(work):
+    need("unshare")
+    need("mount")
+    result = work.run("unshare", "-Urm", "sh", "-c", 'mount -t tmpfs none /sys || exit 77; exec "$0" doctor --json', QUIPU)
+    if result.status not in (0, 1):
+        raise Skip("no private mount here")
+    doctor = {line["name"]: line for line in json.loads(result.out)["lines"]}
+    holds("mount -t sysfs" in doctor["PMUs"]["remedy"], doctor)
+    holds("CONFIG" not in doctor["probes"]["remedy"], doctor["probes"])
+
+
 @test("few descriptors and a thousand threads: all are counted, or the limit is named")
 def many(work):
     need_events(work)
