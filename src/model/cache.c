@@ -50,7 +50,6 @@ static void clear(struct model_cache *c)
 			memset(t->high, 0xff, sizeof(t->high));
 			continue;
 		}
-		memset(s->tag, 0xff, 16 * c->vectors);
 		for (uint32_t w = 0; c->lru && w < c->ways; w++)
 			order_of(c, s)[w] = (uint8_t)w;
 	}
@@ -115,8 +114,8 @@ static inline void place(const struct model_cache *c, uint64_t line, uint64_t *i
 
 static inline uint64_t line_at(const struct model_cache *c, uint64_t index, uint32_t tag)
 {
-	return c->mask || c->nsets == 1 ? (uint64_t)tag << c->bits | index
-					: (uint64_t)tag * c->nsets + index;
+	return c->mask || c->nsets == 1 ? model_cache_number(tag) << c->bits | index
+					: model_cache_number(tag) * c->nsets + index;
 }
 
 /* The way that holds @tag, or -1. */

@@ -3,9 +3,9 @@
  * One cache or TLB: set-associative, tree-PLRU or true LRU, write-back, write-allocate. Engine
  * sheet 9.2. Pure: no allocation, no I/O; the caller gives the memory.
  *
- * Tags are 32 bits, in a cache of sixteen ways 24: lines whose numbers differ only so many bits
- * above the set index are taken for the same one (for 64 sets of 64 bytes, addresses 2^44 apart;
- * for sixteen ways of 8192 sets, 2^43).
+ * Tags are 31 bits, in a cache of sixteen ways 24: lines whose numbers differ only so many bits
+ * above the set index are taken for the same one (for 64 sets of 64 bytes, and for sixteen ways of
+ * 8192 sets, addresses 2^43 apart).
  */
 #ifndef QUIPU_MODEL_CACHE_H
 #define QUIPU_MODEL_CACHE_H
@@ -37,7 +37,7 @@ struct model_sixteen {
 	uint8_t high[16];
 };
 
-#define MODEL_NO_TAG	    UINT32_MAX
+#define MODEL_NO_TAG	    0u
 #define MODEL_SIMPLE_STRIDE 64u /* bytes of a set of a simple cache, or of one of sixteen ways */
 #define MODEL_SIXTEEN_TAG   24u /* bits of a tag there */
 
@@ -78,12 +78,15 @@ void model_cache_init(struct model_cache *, const struct quipu_model_cache *, bo
 bool model_cache_reference(struct model_cache *, uint64_t line, bool write, bool *dirty,
 			   struct model_victim *victim);
 
-/* No line has the tag of an empty way. */
+/* The tag of line @number of a set: the lowest bit says that there is one. */
 static inline uint32_t model_cache_tag(uint64_t number)
 {
-	uint32_t tag = (uint32_t)number;
+	return (uint32_t)number << 1 | 1;
+}
 
-	return tag - (tag == MODEL_NO_TAG);
+static inline uint64_t model_cache_number(uint32_t tag)
+{
+	return tag >> 1;
 }
 
 /* Tags lie behind a head of 24 bytes. */

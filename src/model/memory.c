@@ -190,7 +190,7 @@ INLINE unsigned from_l3(struct model_memory *m, uint64_t va, enum access what)
 	if (!m->l3)
 		return from_memory(m, va, what);
 	count(m, what == STORE ? MODEL_LL_WRITES : MODEL_LL_READS);
-	if (model_set_reference(m->l3, va >> g->l3.shift, &victim)) {
+	if (model_set_access(m->l3, va >> g->l3.shift, false, NULL, &victim)) {
 		served(m, what, MODEL_LOADS_FROM_L3, MODEL_FETCHES_FROM_L3);
 		return g->l3.latency;
 	}
@@ -211,7 +211,7 @@ INLINE unsigned from_l2(struct model_memory *m, uint64_t va, enum access what)
 	count(m, store ? MODEL_L2_WRITES : MODEL_L2_READS);
 	if (last)
 		count(m, store ? MODEL_LL_WRITES : MODEL_LL_READS);
-	if (model_set_reference(&m->l2, va >> g->l2.shift, &victim)) {
+	if (model_set_access(&m->l2, va >> g->l2.shift, false, NULL, &victim)) {
 		served(m, what, MODEL_LOADS_FROM_L2, MODEL_FETCHES_FROM_L2);
 		return g->l2.latency;
 	}
@@ -245,7 +245,7 @@ static __attribute__((noinline)) unsigned translation_miss(struct model_memory *
 		count(m, MODEL_DTLB_MISSES);
 	if (g->stlb.sets) {
 		count(m, MODEL_STLB_ACCESSES);
-		if (model_cache_access(&m->stlb, va >> g->stlb.shift, false, NULL, &victim))
+		if (model_set_access(&m->stlb, va >> g->stlb.shift, false, NULL, &victim))
 			return g->second_tlb;
 		m->went |= QUIPU_INSN_STLB_MISS;
 		count(m, MODEL_STLB_MISSES);
@@ -260,7 +260,7 @@ static inline unsigned translate(struct model_memory *m, struct model_cache *tlb
 {
 	struct model_victim victim;
 
-	if (!tlb->nsets || model_cache_access(tlb, page, false, NULL, &victim))
+	if (!tlb->nsets || model_set_access(tlb, page, false, NULL, &victim))
 		return 0;
 	return translation_miss(m, va, t);
 }
@@ -349,7 +349,7 @@ static inline __attribute__((always_inline)) unsigned data_line(struct model_mem
 	}
 	if (!((m->line[store][line & m->line_mask] ^ va) >> g->l1d.shift))
 		return lost;
-	if (g->l1d.sets && !model_cache_access(&m->l1d, line, store, &dirty, &victim)) {
+	if (g->l1d.sets && !model_set_access(&m->l1d, line, store, &dirty, &victim)) {
 		model_prefetch(m, va);
 		lost += store ? store_miss(m, va, &victim) : load_miss(m, va, &victim);
 	}

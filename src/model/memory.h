@@ -22,8 +22,8 @@
 
 #include "model/cache.h"
 
-#define MODEL_LINES 64u /* words of a line filter */
-#define MODEL_PAGES 16u /* of a page filter */
+#define MODEL_LINES 128u /* words of a line filter, most */
+#define MODEL_PAGES 16u	 /* of a page filter */
 
 enum model_count {
 	MODEL_L1I_MISSES,

@@ -46,10 +46,12 @@ static inline unsigned model_predict_code(struct model_predictor *p, uint32_t pl
 {
 	uint32_t history = p->history;
 	uint8_t *counter = &p->counter[(place ^ history) & p->mask];
-	unsigned code = *counter + taken;
+	unsigned code;
 
-	*counter = p->next[code];
+	/* In an order that needs few registers: the caller has none to save. */
 	p->history = (history * 2 + taken) & p->history_mask;
+	code = *counter + taken;
+	*counter = p->next[code];
 	return code;
 }
 

@@ -38,7 +38,7 @@ static inline unsigned model_set_fill(struct model_cache *c, struct model_set *s
 	uint64_t dirty = s->dirty;
 
 	victim->dirty = dirty >> way & 1;
-	victim->line = (uint64_t)s->tag[way] << c->bits | (line & c->mask);
+	victim->line = model_cache_number(s->tag[way]) << c->bits | (line & c->mask);
 	s->tag[way] = model_cache_tag(line >> c->bits);
 	s->dirty = (dirty & ~bits_one(way)) | (uint64_t)write << way;
 	model_cache_touch(c, s, way);
@@ -113,33 +113,45 @@ static inline unsigned model_sixteen_fill(struct model_cache *c, struct model_si
 
 /* ---- either ---- */
 
-/* model_set_reference - model_cache_access without a write, when a miss is as likely as a hit. */
-static inline __attribute__((always_inline)) bool
-model_set_reference(struct model_cache *c, uint64_t line, struct model_victim *victim)
+/* model_set_access - model_cache_access, when a miss is as likely as a hit. */
+static inline __attribute__((always_inline)) bool model_set_access(struct model_cache *c,
+								   uint64_t line, bool write,
+								   bool *dirty,
+								   struct model_victim *victim)
 {
-	unsigned hits;
+	unsigned hits, way;
 
 	if (c->simple) {
 		struct model_set *s;
 
 		hits = model_cache_look(c, line, &s);
-		if (hits)
-			model_cache_touch(c, s, (unsigned)__builtin_ctz(hits));
-		else
-			model_set_fill(c, s, line, false, victim);
+		if (hits) {
+			way = (unsigned)__builtin_ctz(hits);
+			s->dirty |= (uint64_t)write << way;
+			model_cache_touch(c, s, way);
+		} else {
+			way = model_set_fill(c, s, line, write, victim);
+		}
+		if (dirty)
+			*dirty = s->dirty >> way & 1;
 		return hits;
 	}
 	if (c->sixteen && !c->shared) {
 		struct model_sixteen *s = model_sixteen_at(c, line);
 
 		hits = model_sixteen_equal(s, model_sixteen_tag(c, line));
-		if (hits)
-			model_sixteen_touch(c, s, (unsigned)__builtin_ctz(hits));
-		else
-			model_sixteen_fill(c, s, line, false, victim);
+		if (hits) {
+			way = (unsigned)__builtin_ctz(hits);
+			s->dirty |= (uint32_t)write << way;
+			model_sixteen_touch(c, s, way);
+		} else {
+			way = model_sixteen_fill(c, s, line, write, victim);
+		}
+		if (dirty)
+			*dirty = s->dirty >> way & 1;
 		return hits;
 	}
-	return model_cache_reference(c, line, false, NULL, victim);
+	return model_cache_reference(c, line, write, dirty, victim);
 }
 
 /*

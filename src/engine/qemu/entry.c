@@ -51,10 +51,15 @@ static inline bool any_top_bit(lanes_t a)
 static inline __attribute__((always_inline)) bool
 add_lanes(struct seg_vcpu *v, const lanes_t *lanes, const lanes_t *more)
 {
-	lanes_t sum = *(const lanes_t *)v->acc + *lanes;
+	lanes_t add = *lanes, sum;
 
+	/* The vCPU's last: they come from the block before, the others are there at once. */
 	if (more)
-		sum += *more;
+		add += *more;
+#if defined(__SSE2__)
+	__asm__("" : "+x"(add));
+#endif
+	sum = *(const lanes_t *)v->acc + add;
 	*(lanes_t *)v->acc = sum;
 	return any_top_bit(sum);
 }

@@ -34,7 +34,8 @@ static struct {
 	struct model_cache cache;
 } last_level[LAST_LEVELS];
 
-static unsigned fetch_shift; /* of a page of instructions in the usual shape, else 0 */
+/* Shapes of the instruction side that are known as constants. */
+static enum { FETCH_ANY, FETCH_6_12, FETCH_6_13, FETCH_7_16 } fetch_shape;
 static bool threaded;
 
 /* How QEMU describes an access, read in place: its own functions for it cost a call each
@@ -43,6 +44,21 @@ static bool threaded;
 #define ACCESS_STORE(info) ((info) >> 17 & 1)
 #define ACCESS_LONG	   (4u << 4) /* 16 bytes and more */
 static bool ask_qemu;		     /* this QEMU describes it otherwise */
+
+/* Shapes of level 1 that the machines have, of either side; what else there is is found in the
+ * model. */
+/* clang-format off */
+#define SHAPE_6_12 ((struct model_shape){6, 12, 63, 15, true})
+#define SHAPE_6_13 ((struct model_shape){6, 13, 127, 7, true})
+#define SHAPE_7_16 ((struct model_shape){7, 16, 31, 15, true})
+#define SHAPE_ANY                                                                                  \
+	((struct model_shape){engine.model.l1d.shift, engine.model.dtlb.shift,                     \
+	 engine_models[vcpu & (SEG_VCPUS - 1)].memory.line_mask,                                   \
+	 engine_models[vcpu & (SEG_VCPUS - 1)].memory.page_mask, false})
+#define SHAPE_FETCH_ANY                                                                            \
+	((struct model_shape){engine.model.l1i.shift, engine.model.itlb.shift,                     \
+	 vcpu_models(v)->memory.fetch_line_mask, vcpu_models(v)->memory.fetch_page_mask, false})
+/* clang-format on */
 
 static void *zeroes(size_t bytes)
 {
@@ -167,13 +183,18 @@ static void set_outcomes(struct models *s)
 					     (row & engine.rates.taken >> k & 1);
 }
 
-static unsigned usual_fetch(const struct model_memory *m)
+static bool fetches(const struct model_memory *m, struct model_shape g)
 {
-	const struct quipu_model *g = &engine.model;
+	return engine.model.l1i.shift == g.line && engine.model.itlb.shift == g.page &&
+	       m->fetch_line_mask == g.lines && m->fetch_page_mask == g.pages;
+}
 
-	if (g->l1i.shift != 6 || m->fetch_line_mask != 63 || m->fetch_page_mask != 15)
-		return 0;
-	return g->itlb.shift == 12 || g->itlb.shift == 13 ? g->itlb.shift : 0;
+static void find_fetch_shape(const struct model_memory *m)
+{
+	fetch_shape = fetches(m, SHAPE_6_12)   ? FETCH_6_12
+		      : fetches(m, SHAPE_6_13) ? FETCH_6_13
+		      : fetches(m, SHAPE_7_16) ? FETCH_7_16
+					       : FETCH_ANY;
 }
 
 /* What is a signal is counted where the machine reads it. */
@@ -198,7 +219,7 @@ static void begin_memory(struct seg_vcpu *v, struct models *s)
 	if (s->ready)
 		model_memory_init(&s->memory, &engine.model, s->bytes, NULL);
 	if (!vcpu_index(v))
-		fetch_shift = usual_fetch(&s->memory);
+		find_fetch_shape(&s->memory);
 }
 
 static void new_stamp(struct seg_vcpu *v, struct models *s)
@@ -481,40 +502,32 @@ INLINE void fetch_quick(struct seg_vcpu *v, struct block *t, struct model_shape 
 		further(v, t);
 }
 
-/* clang-format off */
-#define FETCH_6_12 ((struct model_shape){6, 12, 63, 15, true})
-#define FETCH_6_13 ((struct model_shape){6, 13, 63, 15, true})
-#define FETCH_ANY                                                                                  \
-	((struct model_shape){engine.model.l1i.shift, engine.model.itlb.shift,                           \
-			vcpu_models(v)->memory.fetch_line_mask,                                    \
-			vcpu_models(v)->memory.fetch_page_mask, false})
-/* clang-format on */
+#define FETCH_HITS(name, shape)                                                                    \
+	static __attribute__((noinline)) void fetch_hits_##name(struct seg_vcpu *v,                \
+								struct block *t)                   \
+	{                                                                                          \
+		fetch_hits(v, t, shape);                                                           \
+	}
 
-static __attribute__((noinline)) void fetch_hits_6_12(struct seg_vcpu *v, struct block *t)
-{
-	fetch_hits(v, t, FETCH_6_12);
-}
-
-static __attribute__((noinline)) void fetch_hits_6_13(struct seg_vcpu *v, struct block *t)
-{
-	fetch_hits(v, t, FETCH_6_13);
-}
-
-static __attribute__((noinline)) void fetch_hits_any(struct seg_vcpu *v, struct block *t)
-{
-	fetch_hits(v, t, FETCH_ANY);
-}
+FETCH_HITS(6_12, SHAPE_6_12)
+FETCH_HITS(6_13, SHAPE_6_13)
+FETCH_HITS(7_16, SHAPE_7_16)
+FETCH_HITS(any, SHAPE_FETCH_ANY)
 
 void models_fetch(struct seg_vcpu *v, const struct block *t)
 {
-	if (__builtin_expect(!t->near || !vcpu_models(v)->ready, 0))
+	struct block *b = (struct block *)t;
+
+	if (__builtin_expect(!t->near || !vcpu_models(v)->ready, 0)) {
 		fetch_block(v, t);
-	else if (fetch_shift == 12)
-		fetch_quick(v, (struct block *)t, FETCH_6_12, fetch_hits_6_12);
-	else if (fetch_shift == 13)
-		fetch_quick(v, (struct block *)t, FETCH_6_13, fetch_hits_6_13);
-	else
-		fetch_quick(v, (struct block *)t, FETCH_ANY, fetch_hits_any);
+		return;
+	}
+	switch (fetch_shape) {
+	case FETCH_6_12: fetch_quick(v, b, SHAPE_6_12, fetch_hits_6_12); break;
+	case FETCH_6_13: fetch_quick(v, b, SHAPE_6_13, fetch_hits_6_13); break;
+	case FETCH_7_16: fetch_quick(v, b, SHAPE_7_16, fetch_hits_7_16); break;
+	case FETCH_ANY: fetch_quick(v, b, SHAPE_FETCH_ANY, fetch_hits_any); break;
+	}
 }
 
 /* ---- data ---- */
@@ -633,12 +646,18 @@ INLINE void accessed(unsigned vcpu, uint32_t info, uint64_t va, void *udata, str
 	{                                                                                          \
 		accessed(vcpu, info, va, udata, shape, kind, name##_further);                      \
 	}                                                                                          \
+	static __attribute__((noinline)) void name##_lone_further(unsigned vcpu, uint32_t info,    \
+								  uint64_t va, void *udata)        \
+	{                                                                                          \
+		(void)vcpu;                                                                        \
+		not_last(0, info, va, udata, shape, kind);                                         \
+	}                                                                                          \
 	static void name##_lone(unsigned vcpu, uint32_t info, uint64_t va, void *udata)            \
 	{                                                                                          \
 		if (__builtin_expect(vcpu, 0))                                                     \
 			name(vcpu, info, va, udata);                                               \
 		else                                                                               \
-			accessed(0, info, va, udata, shape, kind, name##_further);                 \
+			accessed(0, info, va, udata, shape, kind, name##_lone_further);            \
 	}
 
 #define ACCESSED(name, shape)                                                                      \
@@ -650,17 +669,9 @@ INLINE void accessed(unsigned vcpu, uint32_t info, uint64_t va, void *udata, str
 		{store_##name, store_##name##_lone},                                               \
 		{either_##name, either_##name##_lone}};
 
-/* clang-format off */
-#define SHAPE_6_12 ((struct model_shape){6, 12, 63, 15, true})
-#define SHAPE_6_13 ((struct model_shape){6, 13, 63, 15, true})
-#define SHAPE_ANY                                                                                  \
-	((struct model_shape){engine.model.l1d.shift, engine.model.dtlb.shift,                                          \
-	 engine_models[vcpu & (SEG_VCPUS - 1)].memory.line_mask,                                   \
-	 engine_models[vcpu & (SEG_VCPUS - 1)].memory.page_mask, false})
-/* clang-format on */
-
 ACCESSED(6_12, SHAPE_6_12)
 ACCESSED(6_13, SHAPE_6_13)
+ACCESSED(7_16, SHAPE_7_16)
 ACCESSED(any, SHAPE_ANY)
 
 static void accessed_label(unsigned vcpu, uint32_t info, uint64_t va, void *udata)
@@ -703,13 +714,17 @@ static void accessed_marked(unsigned vcpu, uint32_t info, uint64_t va, void *uda
 	access_missed(vcpu, info, va, udata);
 }
 
+static bool is_shape(struct model_shape g)
+{
+	const struct model_memory *m = &engine_models[0].memory;
+
+	return engine.model.l1d.shift == g.line && engine.model.dtlb.shift == g.page &&
+	       m->line_mask == g.lines && m->page_mask == g.pages && model_memory_whole(m);
+}
+
 static qemu_plugin_vcpu_mem_cb access_callback(enum kind kind)
 {
-	const struct quipu_model *m = &engine.model;
 	bool lone = !engine.threaded;
-	bool usual = m->l1d.shift == 6 && engine_models[0].memory.line_mask == 63 &&
-		     engine_models[0].memory.page_mask == 15 &&
-		     model_memory_whole(&engine_models[0].memory);
 
 	if (engine.features & SEG_LABEL)
 		return accessed_label;
@@ -717,10 +732,11 @@ static qemu_plugin_vcpu_mem_cb access_callback(enum kind kind)
 		return accessed_marked;
 	if (ask_qemu)
 		return access_missed;
-	if (usual && m->dtlb.shift == 12)
+	if (is_shape(SHAPE_6_12))
 		return callbacks_6_12[kind][lone];
-	return usual && m->dtlb.shift == 13 ? callbacks_6_13[kind][lone]
-					    : callbacks_any[kind][lone];
+	if (is_shape(SHAPE_6_13))
+		return callbacks_6_13[kind][lone];
+	return is_shape(SHAPE_7_16) ? callbacks_7_16[kind][lone] : callbacks_any[kind][lone];
 }
 
 #define ACCESSING                                                                                  \

@@ -473,6 +473,9 @@ static void the_short_way_counts_the_same(void **state)
 	shape.l3.ways = 20;
 	same_by_the_short_way(shape);
 	shape.l1d = (struct quipu_model_cache){128, 4, 6, 0};
+	shape.dtlb = (struct quipu_model_cache){8, 4, 13, 0};
+	same_by_the_short_way(shape);
+	shape.l1d = (struct quipu_model_cache){32, 8, 7, 0};
 	shape.dtlb = (struct quipu_model_cache){8, 8, 13, 0};
 	same_by_the_short_way(shape);
 	shape.lru = 1;
