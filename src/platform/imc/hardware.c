@@ -323,7 +323,7 @@ static int make_cores(struct quipu_imc *imc)
 
 static int make(struct quipu_imc *imc)
 {
-	int err = imc_tree_read(imc->machine, true, NULL, &imc->tree);
+	int err = imc->lent ? 0 : imc_tree_read(imc->machine, true, NULL, &imc->tree);
 	int top = quipu_machine_find(imc->machine, "ibm,opal-in-memory-counters");
 
 	if (!err)
@@ -350,8 +350,8 @@ static int make(struct quipu_imc *imc)
 	return 0;
 }
 
-struct quipu_imc *quipu_imc_new(const struct quipu_machine *machine, struct quipu_signals *signals,
-				uint64_t (*now)(void *arg), void *arg)
+struct quipu_imc *imc_new(const struct quipu_machine *machine, struct quipu_signals *signals,
+			  uint64_t (*now)(void *arg), void *arg, const struct imc_tree *tree)
 {
 	struct quipu_imc *imc = calloc(1, sizeof(*imc));
 
@@ -362,11 +362,20 @@ struct quipu_imc *quipu_imc_new(const struct quipu_machine *machine, struct quip
 	imc->now = now;
 	imc->arg = arg;
 	imc->next_address = FIRST_ADDRESS;
+	imc->lent = tree;
+	if (tree)
+		imc->tree = *tree;
 	if (make(imc)) {
 		quipu_imc_free(imc);
 		return NULL;
 	}
 	return imc;
+}
+
+struct quipu_imc *quipu_imc_new(const struct quipu_machine *machine, struct quipu_signals *signals,
+				uint64_t (*now)(void *arg), void *arg)
+{
+	return imc_new(machine, signals, now, arg, NULL);
 }
 
 void quipu_imc_free(struct quipu_imc *imc)
@@ -382,7 +391,8 @@ void quipu_imc_free(struct quipu_imc *imc)
 		free(imc->thread[i].trace_unread);
 	}
 	imc_memory_free(imc);
-	imc_tree_free(&imc->tree);
+	if (!imc->lent)
+		imc_tree_free(&imc->tree);
 	free(imc->nest.cell);
 	free(imc->core_cells.cell);
 	free(imc->thread_cells.cell);

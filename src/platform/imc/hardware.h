@@ -110,6 +110,7 @@ struct quipu_imc {
 	uint64_t (*now)(void *arg);
 	void *arg;
 	struct imc_tree tree;
+	bool lent; /* the tree is its maker's */
 	void (*log)(void *arg, const char *line);
 	void *log_arg;
 	bool clamped; /* said once */
@@ -132,6 +133,13 @@ struct quipu_imc {
 #define IMC_MAX_RECORDS (4096u << 4) /* of a trace buffer, BUFFERSIZE 4 */
 
 /* memory.c */
+/*
+ * imc_new - quipu_imc_new() on a tree that was read already; @tree stays the caller's, and as it is
+ * while the hardware lives. NULL: it is read here.
+ */
+struct quipu_imc *imc_new(const struct quipu_machine *, struct quipu_signals *,
+			  uint64_t (*now)(void *arg), void *arg, const struct imc_tree *tree);
+
 struct imc_memory *imc_memory_add(struct quipu_imc *, uint64_t base, size_t size);
 struct imc_memory *imc_memory_find(const struct quipu_imc *, uint64_t address, size_t len);
 uint64_t imc_load(const struct quipu_imc *, uint64_t address);

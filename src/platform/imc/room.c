@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "platform/imc/driver.h"
+#include "platform/imc/hardware.h"
 #include "platform/imc/room.h"
 
 #define COMPATIBLE "ibm,opal-in-memory-counters"
@@ -51,7 +52,7 @@ static int room_create(const struct quipu_platform_env *env, void **self)
 	r->env = *env;
 	err = imc_tree_read(env->machine, true, env->notes, &r->tree);
 	if (!err) {
-		r->imc = quipu_imc_new(env->machine, env->signals, room_now, r);
+		r->imc = imc_new(env->machine, env->signals, room_now, r, &r->tree);
 		if (r->imc)
 			quipu_imc_set_log(r->imc, env->trace, env->trace_arg);
 		err = r->imc ? imc_driver_new(env, r->imc, &r->tree, &r->driver) : -ENOMEM;
