@@ -457,6 +457,8 @@ static bool make_siblings(struct maker *m, const struct job *job, struct group *
 	const struct items *l = &job->items;
 	size_t n = 0;
 
+	if (!l->n)
+		return true;
 	qsort_r(l->v, l->n, sizeof(*l->v), by_function, m->t->v);
 	for (size_t i = 0; i < l->n;) {
 		groups[n] = group_of(m, l, i);
