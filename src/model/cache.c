@@ -147,8 +147,6 @@ static inline void use(const struct model_cache *c, struct model_set *s, uint32_
 
 static inline uint32_t victim_of(const struct model_cache *c, struct model_set *s)
 {
-	uint32_t node = 1;
-
 	if (__builtin_expect(!(s->tree & 1), 0)) {
 		int empty = find(c, s, MODEL_NO_TAG);
 
@@ -158,9 +156,7 @@ static inline uint32_t victim_of(const struct model_cache *c, struct model_set *
 	}
 	if (c->lru)
 		return order_of(c, s)[c->ways - 1];
-	for (uint32_t level = c->levels; level; level--)
-		node = 2 * node + (uint32_t)(s->tree >> node & 1);
-	return node - c->ways;
+	return model_tree_victim(s->tree, c->levels);
 }
 
 static void lock(uint32_t *word)
@@ -189,47 +185,18 @@ unsigned model_sixteen_empty(const struct model_cache *c, struct model_sixteen *
 	return model_tree_victim(s->tree, c->levels);
 }
 
-static bool reference_simple(struct model_cache *c, uint64_t line, bool write, bool *dirty,
-			     struct model_victim *victim)
-{
-	struct model_set *s;
-	unsigned hits = model_cache_look(c, line, &s), way;
-
-	victim->dirty = false;
-	if (hits) {
-		way = (unsigned)__builtin_ctz(hits);
-		s->dirty |= (uint64_t)write << way;
-		model_cache_touch(c, s, way);
-	} else {
-		way = model_set_fill(c, s, line, write, victim);
-	}
-	if (dirty)
-		*dirty = s->dirty >> way & 1;
-	return hits;
-}
-
 static bool reference_sixteen(struct model_cache *c, uint64_t line, bool write, bool *dirty,
 			      struct model_victim *victim)
 {
 	struct model_sixteen *s = model_sixteen_at(c, line);
-	unsigned hits, way;
+	bool hit;
 
 	if (c->shared)
 		lock(&s->lock);
-	hits = model_sixteen_equal(s, model_sixteen_tag(c, line));
-	victim->dirty = false;
-	if (hits) {
-		way = (unsigned)__builtin_ctz(hits);
-		s->dirty |= (uint32_t)write << way;
-		model_sixteen_touch(c, s, way);
-	} else {
-		way = model_sixteen_fill(c, s, line, write, victim);
-	}
-	if (dirty)
-		*dirty = s->dirty >> way & 1;
+	hit = model_sixteen_reference(c, s, line, write, dirty, victim);
 	if (c->shared)
 		unlock(&s->lock);
-	return hits;
+	return hit;
 }
 
 bool model_cache_reference(struct model_cache *c, uint64_t line, bool write, bool *dirty,
@@ -241,8 +208,9 @@ bool model_cache_reference(struct model_cache *c, uint64_t line, bool write, boo
 	int way;
 	bool hit;
 
+	victim->dirty = false;
 	if (c->simple)
-		return reference_simple(c, line, write, dirty, victim);
+		return model_set_reference(c, line, write, dirty, victim);
 	if (c->sixteen)
 		return reference_sixteen(c, line, write, dirty, victim);
 	place(c, line, &index, &tag);
@@ -251,7 +219,6 @@ bool model_cache_reference(struct model_cache *c, uint64_t line, bool write, boo
 		lock(&s->lock);
 	way = find(c, s, tag);
 	hit = way >= 0;
-	victim->dirty = false;
 	if (!hit) {
 		way = (int)victim_of(c, s);
 		victim->dirty = s->dirty >> way & 1;

@@ -45,6 +45,28 @@ static inline unsigned model_set_fill(struct model_cache *c, struct model_set *s
 	return way;
 }
 
+/* model_set_reference - one reference to @line: hit or fill. True: a hit; @victim is written only
+ * at a miss. @dirty (or NULL): whether the line is dirty now. */
+static inline __attribute__((always_inline)) bool model_set_reference(struct model_cache *c,
+								      uint64_t line, bool write,
+								      bool *dirty,
+								      struct model_victim *victim)
+{
+	struct model_set *s;
+	unsigned hits = model_cache_look(c, line, &s), way;
+
+	if (hits) {
+		way = (unsigned)__builtin_ctz(hits);
+		s->dirty |= (uint64_t)write << way;
+		model_cache_touch(c, s, way);
+	} else {
+		way = model_set_fill(c, s, line, write, victim);
+	}
+	if (dirty)
+		*dirty = s->dirty >> way & 1;
+	return hits;
+}
+
 /* ---- sixteen ways ---- */
 
 #define MODEL_SIXTEEN_NONE ((1u << MODEL_SIXTEEN_TAG) - 1)
@@ -111,6 +133,25 @@ static inline unsigned model_sixteen_fill(struct model_cache *c, struct model_si
 	return way;
 }
 
+/* model_sixteen_reference - the same in the set @s of sixteen ways. */
+static inline __attribute__((always_inline)) bool
+model_sixteen_reference(struct model_cache *c, struct model_sixteen *s, uint64_t line, bool write,
+			bool *dirty, struct model_victim *victim)
+{
+	unsigned hits = model_sixteen_equal(s, model_sixteen_tag(c, line)), way;
+
+	if (hits) {
+		way = (unsigned)__builtin_ctz(hits);
+		s->dirty |= (uint32_t)write << way;
+		model_sixteen_touch(c, s, way);
+	} else {
+		way = model_sixteen_fill(c, s, line, write, victim);
+	}
+	if (dirty)
+		*dirty = s->dirty >> way & 1;
+	return hits;
+}
+
 /* ---- either ---- */
 
 /* model_set_access - model_cache_access, when a miss is as likely as a hit. */
@@ -119,38 +160,11 @@ static inline __attribute__((always_inline)) bool model_set_access(struct model_
 								   bool *dirty,
 								   struct model_victim *victim)
 {
-	unsigned hits, way;
-
-	if (c->simple) {
-		struct model_set *s;
-
-		hits = model_cache_look(c, line, &s);
-		if (hits) {
-			way = (unsigned)__builtin_ctz(hits);
-			s->dirty |= (uint64_t)write << way;
-			model_cache_touch(c, s, way);
-		} else {
-			way = model_set_fill(c, s, line, write, victim);
-		}
-		if (dirty)
-			*dirty = s->dirty >> way & 1;
-		return hits;
-	}
-	if (c->sixteen && !c->shared) {
-		struct model_sixteen *s = model_sixteen_at(c, line);
-
-		hits = model_sixteen_equal(s, model_sixteen_tag(c, line));
-		if (hits) {
-			way = (unsigned)__builtin_ctz(hits);
-			s->dirty |= (uint32_t)write << way;
-			model_sixteen_touch(c, s, way);
-		} else {
-			way = model_sixteen_fill(c, s, line, write, victim);
-		}
-		if (dirty)
-			*dirty = s->dirty >> way & 1;
-		return hits;
-	}
+	if (c->simple)
+		return model_set_reference(c, line, write, dirty, victim);
+	if (c->sixteen && !c->shared)
+		return model_sixteen_reference(c, model_sixteen_at(c, line), line, write, dirty,
+					       victim);
 	return model_cache_reference(c, line, write, dirty, victim);
 }
 
