@@ -122,6 +122,14 @@ class Work:
     def quipu(self, *args, **keywords):
         return self.run(QUIPU, *args, **keywords)
 
+    def inside(self, code, timeout=240):
+        """What Python @code prints as a client of machine riscv, in words."""
+        with open(self.path("inside.py"), "w", encoding="utf-8") as f:
+            f.write(code)
+        result = self.run(QUIPU, "exec", "-m", "riscv", "--", sys.executable, self.path("inside.py"), timeout=timeout,
+                          status=0)
+        return result.out.split()
+
     def start(self, *args, **keywords):
         """A command in the background, in a process group of its own, as a shell would start it."""
         return subprocess.Popen(args, cwd=self.folder, env=environment(self.folder), stdin=subprocess.DEVNULL,

@@ -3,8 +3,6 @@
 instruction, whatever else is opened and closed meanwhile; nothing is counted while nothing is open. The guest does a
 piece of work for each byte that it is sent, so everything here goes by its work, and nothing by the clock."""
 import os
-import subprocess
-import sys
 
 from harness import GUESTS, QUIPU, equal, main, test
 
@@ -71,14 +69,8 @@ def counted(file):
 """
 
 
-def inside(work, code, timeout=240):
-    script = work.path("inside.py")
-    with open(script, "w", encoding="utf-8") as f:
-        f.write(f"GUEST, READ = {GUEST!r}, {READ!r}\n" + INSIDE + code)
-    done = subprocess.run([QUIPU, "exec", "-m", "riscv", "--", sys.executable, script], capture_output=True, text=True,
-                          timeout=timeout, check=False)
-    equal(done.returncode, 0, done.stdout + done.stderr)
-    return done.stdout.split()
+def inside(work, code):
+    return work.inside(f"GUEST, READ = {GUEST!r}, {READ!r}\n" + INSIDE + code)
 
 
 @test("an event counts from its opening on, to the instruction, and others that come and go do not touch it")

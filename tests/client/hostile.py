@@ -7,7 +7,6 @@ import signal
 import socket
 import struct
 import subprocess
-import sys
 import time
 
 from harness import GUESTS, QUIPU, equal, main, test
@@ -40,14 +39,9 @@ def settle(want):
 """
 
 
-def inside(work, code, timeout=120):
-    script = work.path("inside.py")
-    with open(script, "w", encoding="utf-8") as f:
-        f.write(f"GUEST = {GUEST!r}\nDESCRIPTOR = {DESCRIPTOR!r}\nFUZZ_CALLS = {FUZZ_CALLS!r}\n" + INSIDE + code)
-    done = subprocess.run([QUIPU, "exec", "-m", "riscv", "--", sys.executable, script], capture_output=True, text=True,
-                          timeout=timeout, check=False)
-    equal(done.returncode, 0, done.stdout + done.stderr)
-    return done.stdout.split()
+def inside(work, code, **keywords):
+    return work.inside(f"GUEST = {GUEST!r}\nDESCRIPTOR = {DESCRIPTOR!r}\nFUZZ_CALLS = {FUZZ_CALLS!r}\n" + INSIDE + code,
+                       **keywords)
 
 
 @test("a client killed at any moment leaves nothing behind, and others count on")
@@ -153,8 +147,8 @@ def idle_reader(work):
 import ctypes, mmap
 first = count(); libc = ctypes.CDLL(None, use_errno=True)
 libc.mmap.restype = ctypes.c_void_p
-attr = bytearray(128)  # instructions, each 50th, its address; read: the count and the lost; off until the exec, user mode
-struct.pack_into("<IIQQQQQ", attr, 0, 0, 128, 1, 50, 1, 1 << 4, 1 | 1 << 5 | 1 << 12)
+attr = bytearray(128)  # instructions, each 20th, its address; read: the count and the lost; off until the exec, user mode
+struct.pack_into("<IIQQQQQ", attr, 0, 0, 128, 1, 20, 1, 1 << 4, 1 | 1 << 5 | 1 << 12)
 go = os.pipe(); pid = os.fork()
 if not pid:
     os.read(go[0], 1); os.execv(GUEST, [GUEST])
@@ -163,7 +157,7 @@ ring = libc.mmap(None, 2 * 4096, 3, 1, fd, 0)
 os.write(go[1], b"x"); status = os.waitpid(pid, 0)[1]
 value, lost = struct.unpack("<QQ", os.read(fd, 16))
 head, tail = struct.unpack("<QQ", ctypes.string_at(ring + 1024, 16))
-print(first, count(), status, value, lost > 0, 0 < head <= 4096, tail, lost + head // 16 >= value // 50 // 2)
+print(first, count(), status, value, lost > 0, 0 < head <= 4096, tail, lost + head // 16 >= value // 20 // 2)
 """)
     equal(got[0], got[1], "counts before and after")
     equal(got[2:3] + got[4:], ["0", "True", "True", "0", "True"], f"its program's end, records lost, a full buffer: {got}")
