@@ -325,8 +325,8 @@ bool run_partial(const struct run *run)
 	struct session_facts f;
 
 	session_facts(run->session, &f);
-	return f.uncounted_threads || f.foreign_execs || f.records_lost || f.bells_lost ||
-	       f.faults || f.fault_ends;
+	return f.uncounted_threads || f.untold_threads || f.foreign_execs || f.records_lost ||
+	       f.bells_lost || f.faults || f.fault_ends;
 }
 
 /* Faults are the kernel's, and a modelled machine has no pages: a 0 there would be no count. */
@@ -414,6 +414,11 @@ static void tell_losses(const struct session_facts *f)
 			"quipu: %u threads or processes ran uncounted, because %u threads of a process and %u processes "
 			"are the most that are counted at a time; the totals are not whole\n",
 			f->uncounted_threads, SEG_VCPUS, SEG_PROCS);
+	if (f->untold_threads)
+		fprintf(stderr,
+			"quipu: %u threads ran uncounted, because the threads that made them were not counted themselves, "
+			"or were not heard of within 10 s; the totals are not whole\n",
+			f->untold_threads);
 	if (f->foreign_execs)
 		fprintf(stderr,
 			"quipu: %u times the program handed over to another program (exec), which ran natively and "
@@ -445,7 +450,7 @@ void run_house_notes(const struct run *run, bool verbose)
 	struct session_facts f;
 
 	session_facts(run->session, &f);
-	if (!f.threads && !f.uncounted_threads)
+	if (!f.threads && !f.uncounted_threads && !f.untold_threads)
 		return; /* no program ran under the engine */
 	tell_isas(f.isas);
 	tell_losses(&f);

@@ -90,7 +90,8 @@ struct seg_header {
 enum seg_reason {
 	SEG_BELL_START = 1u << 0,  /* process: first instruction is about to run (records before it
 				      tell of the maps) */
-	SEG_BELL_THREAD = 1u << 1, /* this thread's first instruction is about to run */
+	SEG_BELL_THREAD = 1u << 1, /* this thread's first instruction is about to run; bell.arg: 1:
+				      the one that made it has not told, and will not */
 	SEG_BELL_CLONE = 1u << 2,  /* this thread is creating vCPU bell.arg; SEG_VCPUS: it forks */
 	SEG_BELL_DEADLINE = 1u << 3, /* deadlines reached: bits in bell.slots; record says where */
 	SEG_BELL_REQUEST = 1u << 4,  /* the machine asked for it (pub.request) */

@@ -80,6 +80,7 @@ void session_host_times(const struct session *, double *elapsed, double *user, d
 struct session_facts {
 	unsigned processes, threads;
 	unsigned uncounted_threads; /* found no vCPU record */
+	unsigned untold_threads;    /* ran uncounted, too: who made them has not told of them */
 	unsigned foreign_execs;	    /* programs that ran natively, uncounted */
 	unsigned bells_lost;
 	unsigned faults; /* signals that came to a handler of faults; the block of each is counted

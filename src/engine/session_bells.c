@@ -20,7 +20,7 @@ static void serve_reasons(struct session *s, struct proc *p, unsigned v, uint32_
 	if (reason & SEG_BELL_FORK)
 		session_serve_fork(s, p, v, arg);
 	if (reason & SEG_BELL_THREAD)
-		session_serve_thread(s, p, v);
+		session_serve_thread(s, p, v, !arg);
 	if (reason & SEG_BELL_CLONE)
 		session_serve_clone(s, p, v, arg);
 	if (reason & SEG_BELL_MADE)

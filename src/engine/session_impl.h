@@ -186,7 +186,8 @@ void session_drain(struct session *, struct proc *, unsigned v);
 /* session_process.c: what a thread's bell says of it, and ends. */
 void session_serve_start(struct session *, struct proc *, unsigned v);
 void session_serve_fork(struct session *, struct proc *, unsigned v, uint64_t from);
-void session_serve_thread(struct session *, struct proc *, unsigned v);
+/* @told: by the one that made it. */
+void session_serve_thread(struct session *, struct proc *, unsigned v, bool told);
 void session_serve_clone(struct session *, struct proc *, unsigned v, uint64_t child);
 void session_serve_made(struct session *, struct proc *, unsigned v, uint64_t made);
 /* A fork of @v whose child will not be heard of. */

@@ -279,18 +279,23 @@ static unsigned birth_cpu(struct session *s, int cpu, unsigned made_on, uint64_t
 	return cpu >= 0 ? (unsigned)cpu : 0;
 }
 
-void session_serve_thread(struct session *s, struct proc *p, unsigned v)
+void session_serve_thread(struct session *s, struct proc *p, unsigned v, bool told)
 {
 	struct seg_vcpu *vcpu = session_vcpu(p, v);
-	int cpu = p->placed[v];
-	struct quipu_task *parent = p->parent[v], *task;
+	int cpu = told ? p->placed[v] : -1;
+	struct quipu_task *parent = told ? p->parent[v] : NULL, *task;
 
 	s->facts.threads++;
 	task = quipu_task_new(s->core, parent, (pid_t)p->seg->pid, (pid_t)vcpu->tid, true, NULL,
 			      birth_cpu(s, cpu, p->made_on[v], p->born[v]));
 	if (cpu >= 0 && s->task_new)
 		s->task_new(s->task_arg, task);
-	board(s, p, v, task, cpu, session_takes_turns(s) ? 0 : p->born[v]);
+	if (told) {
+		board(s, p, v, task, cpu, session_takes_turns(s) ? 0 : p->born[v]);
+	} else {
+		p->tasks[v] = task;
+		s->facts.untold_threads++;
+	}
 	session_turns_born(s, p, v, p, vcpu->parent < SEG_VCPUS ? vcpu->parent : 0);
 }
 

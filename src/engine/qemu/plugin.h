@@ -11,6 +11,7 @@
  *	fold.c     what happens when a lane's top bit is set: deadlines, records, quantum
  *	bell.c     waiting for the machine; the interrupt ring
  *	process.c  the segment, threads, fork, ends
+ *	births.c   threads that are announced by themselves
  *	syscall.c  system calls that the engine notices
  *	exec.c     a program that becomes another one
  *	maps.c     what is mapped where
@@ -47,6 +48,13 @@ struct interrupted {
 	uint64_t top;
 };
 
+/* Has the machine heard of a thread from the one that made it? */
+enum birth {
+	BIRTH_UNKNOWN = 0, /* not yet */
+	BIRTH_TOLD,
+	BIRTH_ORPHAN, /* and never will: that one runs uncounted itself */
+};
+
 /* A vCPU's private, cold part. */
 struct vcpu {
 	uint32_t start; /* bell that its first block rings (SEG_BELL_START, _THREAD, _FORK); 0: it
@@ -66,6 +74,7 @@ struct vcpu {
 	bool call_absolute; /* the timeout was a point in time */
 	uint64_t fork_from; /* parent's slot */
 	unsigned makes;	    /* vCPU that its clone makes (SEG_VCPUS: a process), + 1 */
+	uint32_t birth;	    /* enum birth; a futex of the thread's before its first block */
 	struct taken {
 		uint64_t from, to;
 	} branches[BRANCHES]; /* the last ones that were taken, at nbranches % BRANCHES the oldest
@@ -255,6 +264,26 @@ void process_stack(struct seg_vcpu *);
 /* process_calling - @v is about to call the system: fork handlers and vcpu_init have no other way
  * to know. */
 void process_calling(struct seg_vcpu *);
+/*
+ * process_makes - the calling thread is about to make a thread or a process. process_made - its
+ * vCPU @index comes back from that; @tid: what was made, <= 0: nothing. Nothing may be switched
+ * between them (select_hold).
+ */
+void process_makes(void);
+void process_made(unsigned index, int64_t tid);
+
+/* births.c */
+/* births_come - vCPU @index begins, on its own thread. */
+void births_come(unsigned index);
+/* births_await - the vCPU of the new thread @tid, once that has come. False: it did not. */
+bool births_await(uint32_t tid, unsigned *index);
+/* births_told - the thread of @child need not wait for its maker any longer. */
+void births_told(struct vcpu *child, enum birth);
+/* births_known - of the thread @self that is about to begin: did its maker tell of it? Waits until
+ * that has had its chance. */
+bool births_known(struct vcpu *self);
+/* births_forget - in the child of a fork: no thread is being made. */
+void births_forget(void);
 
 /* syscall.c */
 void syscall_callbacks(uint64_t id);

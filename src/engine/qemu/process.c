@@ -31,8 +31,12 @@
  */
 _Alignas(65536) struct seg_vcpu engine_pub[SEG_VCPUS];
 
-/* The vCPU whose thread is in a system call that makes a thread or a process. */
+/* The vCPU whose thread is in a system call that makes a thread or a process; NULL: one that is not
+ * counted. */
 static __thread struct seg_vcpu *calling;
+
+/* And whether what it makes was seen there, as a thread under QEMU 7.2 is, and a process. */
+static __thread enum { MAKING_NOTHING = 0, MAKING_BEGUN, MAKING_MADE } making;
 
 /* Its record as it was when the fork began: the parent may be gone, and its slot another's, before
  * the child looks. */
@@ -224,26 +228,67 @@ static void reset_vcpu(struct seg_vcpu *v, uint32_t start)
 	}
 }
 
-static void vcpu_init(qemu_plugin_id_t id, unsigned index)
+/* @parent has made vCPU @index: the machine hears of it from there. */
+static void announce(struct seg_vcpu *parent, unsigned index)
 {
-	struct seg_vcpu *parent = calling, *v = &engine_pub[index];
-
-	(void)id;
-	if (index >= SEG_VCPUS) {
-		if (engine.proc)
-			__atomic_fetch_add(&engine.proc->uncounted, 1, __ATOMIC_RELAXED);
-		return;
-	}
-	if (index)
-		engine.threaded = true;
-	reset_vcpu(v, index ? SEG_BELL_THREAD : SEG_BELL_START);
-	if (engine.proc && engine.proc->nvcpus <= index)
-		__atomic_store_n(&engine.proc->nvcpus, index + 1, __ATOMIC_RELEASE);
-	if (!parent)
-		return;
-	v->parent = vcpu_index(parent);
+	engine_pub[index].parent = vcpu_index(parent);
 	vcpu_private(parent)->makes = index + 1;
 	fold_ring(parent, SEG_BELL_CLONE, index, vcpu_private(parent)->call_pc);
+	births_told(&engine.vcpu[index], BIRTH_TOLD);
+}
+
+/* Threads begin on threads of their own under QEMU 10. */
+static void grow_to(unsigned n)
+{
+	uint32_t was = engine.proc ? engine.proc->nvcpus : n;
+
+	while (was < n && !__atomic_compare_exchange_n(&engine.proc->nvcpus, &was, n, false,
+						       __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST))
+		;
+}
+
+/* Of a thread: on the one that makes it, inside of its call; or (QEMU 10) on itself, at any time
+ * before its first block. */
+static void vcpu_init(qemu_plugin_id_t id, unsigned index)
+{
+	bool counted = index < SEG_VCPUS, made = making != MAKING_NOTHING;
+
+	(void)id;
+	if (index)
+		engine.threaded = true;
+	if (counted) {
+		reset_vcpu(&engine_pub[index], index ? SEG_BELL_THREAD : SEG_BELL_START);
+		grow_to(index + 1);
+	} else if (engine.proc) {
+		__atomic_fetch_add(&engine.proc->uncounted, 1, __ATOMIC_RELAXED);
+	}
+	if (made)
+		making = MAKING_MADE;
+	if (!made && index)
+		births_come(index);
+	else if (counted && calling)
+		announce(calling, index);
+	else if (counted)
+		births_told(&engine.vcpu[index], BIRTH_ORPHAN);
+}
+
+void process_makes(void)
+{
+	making = MAKING_BEGUN;
+}
+
+void process_made(unsigned index, int64_t tid)
+{
+	bool made = making == MAKING_MADE;
+	unsigned child;
+
+	making = MAKING_NOTHING;
+	if (made || tid <= 0 || !births_await((uint32_t)tid, &child) || child >= SEG_VCPUS)
+		return;
+	if (index < SEG_VCPUS && engine.slot >= 0)
+		announce(&engine_pub[index], child);
+	else
+		births_told(&engine.vcpu[child], BIRTH_ORPHAN);
 }
 
 static void vcpu_exit(qemu_plugin_id_t id, unsigned index)
@@ -263,6 +308,10 @@ static void vcpu_exit(qemu_plugin_id_t id, unsigned index)
 static void vcpu_gone(qemu_plugin_id_t id, unsigned index)
 {
 	vcpu_exit(id, index);
+	/* Nothing is kept for it (select.c, plugin.c): the next one begins while others may stand.
+	 */
+	if (index < SEG_VCPUS)
+		engine_pub[index].priv[HOT_PREV] = 0;
 	select_release();
 }
 
@@ -275,13 +324,16 @@ void process_begin(struct seg_vcpu *v)
 {
 	struct vcpu *p = vcpu_private(v);
 	uint32_t reason = p->start;
+	uint64_t arg = reason == SEG_BELL_FORK ? p->fork_from : 0;
 
+	if (reason == SEG_BELL_THREAD && engine.slot >= 0)
+		arg = !births_known(p);
 	p->start = 0;
 	v->tid = (uint32_t)syscall(SYS_gettid);
 	v->state = SEG_RUNNING;
 	if (reason == SEG_BELL_START)
 		maps_program(v);
-	bell_ring(v, reason, reason == SEG_BELL_FORK ? p->fork_from : 0, 0, 0);
+	bell_ring(v, reason, arg, 0, 0);
 }
 
 /* ---- fork ---- */
@@ -307,6 +359,8 @@ static void survive(const struct seg_vcpu *old, uint64_t from)
 
 static void fork_prepare(void)
 {
+	if (making)
+		making = MAKING_MADE;
 	if (!calling)
 		return;
 	/* The machine settles when and where the child begins while the parent stands still. */
@@ -325,6 +379,7 @@ static void fork_child(void)
 	int fd, slot = -1;
 
 	select_forked();
+	births_forget();
 	if (!calling || engine.slot < 0)
 		return;
 	fd = open_segment();

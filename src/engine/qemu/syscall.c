@@ -262,6 +262,8 @@ static void on_syscall(qemu_plugin_id_t id, unsigned vcpu, int64_t nr, uint64_t 
 	(void)a8;
 	if (makes_or_ends(isa_call(engine.isa, nr)))
 		select_hold();
+	if (isa_call(engine.isa, nr) == CALL_CLONE)
+		process_makes();
 	if (vcpu >= SEG_VCPUS || engine.slot < 0)
 		return;
 	p = vcpu_private(v);
@@ -333,6 +335,8 @@ static void on_syscall_ret(qemu_plugin_id_t id, unsigned vcpu, int64_t nr, int64
 	struct vcpu *p;
 
 	(void)id;
+	if (isa_call(engine.isa, nr) == CALL_CLONE)
+		process_made(vcpu, ret);
 	if (makes_or_ends(isa_call(engine.isa, nr)))
 		select_release();
 	if (vcpu >= SEG_VCPUS || engine.slot < 0)
