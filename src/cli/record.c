@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/utsname.h>
 #include <unistd.h>
 
@@ -23,6 +24,7 @@
 
 #define DATA_PAGES	128u
 #define PAGE		4096u
+#define RING_BYTES	((1 + DATA_PAGES) * (size_t)PAGE)
 #define DEFAULT_FREQ	4000u
 #define FALLBACK_EVENTS "cycles"
 #define STACK_BYTES	8192u /* of a stack in each sample, as perf takes */
@@ -31,7 +33,6 @@
 struct ring {
 	struct quipu_event *owner;
 	uint8_t *mem;
-	uint8_t *straight; /* a copy of what wraps */
 };
 
 struct recording {
@@ -43,6 +44,7 @@ struct recording {
 	size_t ncpus;
 	unsigned *cpus;
 	struct ring *rings; /* by position in cpus */
+	uint8_t *straight;  /* a copy of what wraps in one of them */
 	int *ring_of_cpu;   /* machine CPU -> position, -1 */
 	struct perfdata_writer *file;
 	int write_error;
@@ -290,15 +292,16 @@ static int try_to_count(struct recording *r, const struct quipu_parsed *e)
 static int open_ring(struct recording *r, unsigned at)
 {
 	struct ring *ring = &r->rings[at];
-	size_t bytes = (1 + DATA_PAGES) * (size_t)PAGE;
 	int rc;
 
 	ring->owner = r->events[at];
-	ring->mem = aligned_alloc(PAGE, bytes);
-	ring->straight = malloc(DATA_PAGES * (size_t)PAGE);
-	if (!ring->mem || !ring->straight)
+	/* Fresh pages are zero and cost nothing before they are written: most CPUs never run. */
+	ring->mem =
+		mmap(NULL, RING_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (ring->mem == MAP_FAILED) {
+		ring->mem = NULL;
 		return cli_error("out of memory");
-	memset(ring->mem, 0, bytes);
+	}
 	rc = quipu_event_map(ring->owner, &r->run.caller, ring->mem, DATA_PAGES, true);
 	for (size_t i = 1; i < r->list.n && !rc; i++)
 		rc = quipu_event_set_output(r->events[i * r->ncpus + at], ring->owner);
@@ -330,7 +333,8 @@ static int open_events(struct recording *r)
 		return rc;
 	r->events = calloc(r->list.n * r->ncpus, sizeof(struct quipu_event *));
 	r->rings = calloc(r->ncpus, sizeof(*r->rings));
-	if (!r->events || !r->rings)
+	r->straight = malloc(DATA_PAGES * (size_t)PAGE);
+	if (!r->events || !r->rings || !r->straight)
 		return cli_error("out of memory");
 	for (size_t i = 0; i < r->list.n; i++)
 		record_complete(r->options, &r->list, i);
@@ -399,9 +403,9 @@ static void drain_ring(struct recording *r, struct ring *ring)
 	if (!len)
 		return;
 	if (at + len > size) {
-		memcpy(ring->straight, data + at, size - at);
-		memcpy(ring->straight + (size - at), data, len - (size - at));
-		data = ring->straight;
+		memcpy(r->straight, data + at, size - at);
+		memcpy(r->straight + (size - at), data, len - (size - at));
+		data = r->straight;
 		at = 0;
 	}
 	if (!r->write_error) {
@@ -646,10 +650,10 @@ static void release(struct recording *r)
 	for (size_t i = 0; r->events && i < r->list.n * r->ncpus; i++)
 		if (r->events[i])
 			quipu_event_close(r->events[i]);
-	for (unsigned at = 0; r->rings && at < r->ncpus; at++) {
-		free(r->rings[at].mem);
-		free(r->rings[at].straight);
-	}
+	for (unsigned at = 0; r->rings && at < r->ncpus; at++)
+		if (r->rings[at].mem)
+			munmap(r->rings[at].mem, RING_BYTES);
+	free(r->straight);
 	perfdata_abort(r->file);
 	free(r->rings);
 	r->rings = NULL;
