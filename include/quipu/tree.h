@@ -24,11 +24,12 @@ struct quipu_tree {
 	size_t n;
 };
 
-/*
- * quipu_tree_new - everything of the machine and the PMUs registered with @core. NULL when out of
- * memory. quipu_tree_text - the text of a file, or NULL.
- */
 struct quipu_system;
+/*
+ * quipu_tree_new - everything of the machine and the PMUs registered with @core. quipu_tree_pmus -
+ * of that the PMUs alone, which is what a catalog is made of. NULL when out of memory.
+ * quipu_tree_text - the text of a file, or NULL.
+ */
 /*
  * quipu_tree_interrupts - /proc/interrupts of a machine that is alive, as it stands now (the caller
  * frees it); NULL: out of memory. Without performance monitoring interrupts it has no row.
@@ -38,6 +39,7 @@ char *quipu_tree_interrupts(const struct quipu_system *);
 int quipu_tree_add(struct quipu_tree *, const char *path, char *text);
 
 struct quipu_tree *quipu_tree_new(const struct quipu_machine *, const struct quipu_core *);
+struct quipu_tree *quipu_tree_pmus(const struct quipu_core *);
 void quipu_tree_free(struct quipu_tree *);
 const char *quipu_tree_text(const struct quipu_tree *, const char *path);
 

@@ -65,7 +65,7 @@ static int make_machine(struct player *p)
 					      .uid = getuid(),
 					      .perfmon = true,
 					      .ipc_lock = true};
-	p->run.tree = quipu_tree_new(p->machine, p->run.core);
+	p->run.tree = quipu_tree_pmus(p->run.core);
 	p->catalog = p->run.tree ? quipu_catalog_new(p->run.tree) : NULL;
 	p->tasks = calloc(p->machine->ncpus, sizeof(struct quipu_task *));
 	return p->catalog && p->tasks ? 0 : cli_error("out of memory");

@@ -165,7 +165,7 @@ static int make_system(struct run *run, const struct run_options *o, struct quip
 	}
 	quipu_notes_free(&notes);
 	run->core = quipu_system_core(run->system);
-	run->tree = quipu_tree_new(run->machine, run->core);
+	run->tree = o->house ? quipu_tree_new(run->machine, run->core) : quipu_tree_pmus(run->core);
 	return run->tree ? 0 : cli_error("out of memory");
 }
 

@@ -19,7 +19,9 @@
 #define TERMS_MAX    255 /* perf reads no more of an event file */
 #define PATH_LEN_MAX 4096
 
-static const char *const side_files[] = {".unit", ".scale", ".per-pkg", ".snapshot"};
+enum { UNIT, SCALE, PER_PKG, SNAPSHOT, SIDE_FILES };
+
+static const char *const side_files[SIDE_FILES] = {".unit", ".scale", ".per-pkg", ".snapshot"};
 
 /* A copy without the white space at both ends. */
 static char *trimmed(const char *text)
@@ -113,7 +115,7 @@ static bool is_side_file(const char *name)
 {
 	size_t n = strlen(name);
 
-	for (size_t i = 0; i < sizeof(side_files) / sizeof(*side_files); i++) {
+	for (size_t i = 0; i < SIDE_FILES; i++) {
 		size_t s = strlen(side_files[i]);
 
 		if (n > s && !strcmp(name + n - s, side_files[i]))
@@ -122,15 +124,18 @@ static bool is_side_file(const char *name)
 	return false;
 }
 
-static const char *side_text(const struct quipu_tree *tree, const char *base, const char *name,
-			     unsigned side)
+/* The texts of the files beside event file @at. Paths are sorted: they are among those behind it
+ * that begin with its own. */
+static void side_texts(const struct quipu_tree *tree, size_t at, const char *text[SIDE_FILES])
 {
-	char path[512];
+	const char *event = tree->files[at].path;
+	size_t n = strlen(event);
 
-	if (snprintf(path, sizeof(path), "events/%s%s", name, side_files[side]) >=
-	    (int)sizeof(path))
-		return NULL;
-	return file_text(tree, base, path);
+	for (size_t i = at + 1; i < tree->n && !strncmp(tree->files[i].path, event, n); i++)
+		for (unsigned side = 0; side < SIDE_FILES; side++)
+			if (!strcmp(tree->files[i].path + n, side_files[side]) &&
+			    !tree->files[i].link)
+				text[side] = tree->files[i].text;
 }
 
 /* The kernel writes a decimal point, whatever the locale of the program that this library is part
@@ -151,11 +156,12 @@ static bool parse_scale(const char *text, double *scale)
 	return true;
 }
 
-static int add_event(struct quipu_catalog_pmu *pmu, const struct quipu_tree *tree, const char *base,
-		     const char *name, const char *text)
+/* File @at of the tree, whose name in events/ is @name. */
+static int add_event(struct quipu_catalog_pmu *pmu, const struct quipu_tree *tree, size_t at,
+		     const char *name)
 {
 	struct quipu_catalog_event e = {.scale = 1}, *grown;
-	const char *unit, *scale;
+	const char *side[SIDE_FILES] = {NULL};
 
 	if (is_side_file(name))
 		return 0;
@@ -163,14 +169,13 @@ static int add_event(struct quipu_catalog_pmu *pmu, const struct quipu_tree *tre
 	if (!grown)
 		return -ENOMEM;
 	pmu->events = grown;
-	unit = side_text(tree, base, name, 0);
-	scale = side_text(tree, base, name, 1);
+	side_texts(tree, at, side);
 	e.name = strdup(name);
-	e.terms = trimmed(text);
-	e.unit = unit ? trimmed(unit) : NULL;
-	e.per_pkg = side_text(tree, base, name, 2);
-	e.snapshot = side_text(tree, base, name, 3);
-	if (!e.name || !e.terms || (unit && !e.unit)) {
+	e.terms = trimmed(tree->files[at].text);
+	e.unit = side[UNIT] ? trimmed(side[UNIT]) : NULL;
+	e.per_pkg = side[PER_PKG];
+	e.snapshot = side[SNAPSHOT];
+	if (!e.name || !e.terms || (side[UNIT] && !e.unit)) {
 		free(e.name);
 		free(e.terms);
 		free(e.unit);
@@ -178,8 +183,8 @@ static int add_event(struct quipu_catalog_pmu *pmu, const struct quipu_tree *tre
 	}
 	if (strlen(e.terms) > TERMS_MAX)
 		e.terms[TERMS_MAX] = '\0';
-	if (scale)
-		e.has_scale = parse_scale(scale, &e.scale);
+	if (side[SCALE])
+		e.has_scale = parse_scale(side[SCALE], &e.scale);
 	pmu->events[pmu->nevents++] = e;
 	return 0;
 }
@@ -218,7 +223,7 @@ static int scan_dir(struct quipu_catalog_pmu *pmu, const struct quipu_tree *tree
 			break;
 		if (strchr(f->path + n, '/') || f->link || !f->text)
 			continue;
-		ret = events ? add_event(pmu, tree, base, f->path + n, f->text)
+		ret = events ? add_event(pmu, tree, i, f->path + n)
 			     : add_format(pmu, f->path + n, f->text);
 		if (ret)
 			return ret;

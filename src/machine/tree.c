@@ -30,6 +30,33 @@ struct tree_dir tree_dir(const char *fmt, ...)
 	return dir;
 }
 
+static char *join(const char *dir, const char *name)
+{
+	size_t n = strlen(dir), k = strlen(name) + 1;
+	char *path = malloc(n + 1 + k);
+
+	if (path) {
+		memcpy(path, dir, n);
+		path[n] = '/';
+		memcpy(path + n + 1, name, k);
+	}
+	return path;
+}
+
+/* A copy of @text with the newline that ends it. */
+static char *line_of(const char *text)
+{
+	size_t n = strlen(text);
+	char *line = malloc(n + 2);
+
+	if (!line)
+		return NULL;
+	memcpy(line, text, n + 1);
+	if (!n || text[n - 1] != '\n')
+		memcpy(line + n, "\n", 2);
+	return line;
+}
+
 void tree_take(struct tree_builder *b, const struct tree_dir *dir, const char *name, char *text,
 	       bool link)
 {
@@ -48,8 +75,8 @@ void tree_take(struct tree_builder *b, const struct tree_dir *dir, const char *n
 		b->room = room;
 	}
 	file = &t->files[t->n];
-	*file = (struct quipu_tree_file){.text = text, .link = link};
-	if (asprintf(&file->path, "%s/%s", dir->path, name) < 0)
+	*file = (struct quipu_tree_file){.path = join(dir->path, name), .text = text, .link = link};
+	if (!file->path)
 		goto fail;
 	t->n++;
 	return;
@@ -61,20 +88,22 @@ fail:
 void tree_put(struct tree_builder *b, const struct tree_dir *dir, const char *name, const char *fmt,
 	      ...)
 {
-	char *text, *line = NULL;
-	size_t n;
+	char *text;
 	va_list ap;
 
 	va_start(ap, fmt);
 	if (vasprintf(&text, fmt, ap) < 0)
 		text = NULL;
 	va_end(ap);
-	n = text ? strlen(text) : 0;
-	if (text && (!n || text[n - 1] != '\n') && asprintf(&line, "%s\n", text) >= 0) {
-		free(text);
-		text = line;
-	}
-	tree_take(b, dir, name, text, false);
+	tree_take(b, dir, name, text ? line_of(text) : NULL, false);
+	free(text);
+}
+
+/* Of these there are hundreds, and nothing in them is to be formatted. */
+static void put_text(struct tree_builder *b, const struct tree_dir *dir, const char *name,
+		     const char *text)
+{
+	tree_take(b, dir, name, line_of(text), false);
 }
 
 void tree_link(struct tree_builder *b, const struct tree_dir *dir, const char *name,
@@ -142,6 +171,18 @@ char *tree_mask(const bool *set, unsigned n)
 	return text;
 }
 
+/* An empty one makes perf read in front of its buffer (B2). */
+static void put_side(struct tree_builder *b, const struct tree_dir *dir, const char *event,
+		     const char *what, const char *text)
+{
+	char name[256];
+
+	if (!text || !*text)
+		return;
+	snprintf(name, sizeof(name), "%s.%s", event, what);
+	put_text(b, dir, name, text);
+}
+
 static void put_events(struct tree_builder *b, const struct tree_dir *pmu,
 		       const struct quipu_pmu_event *e, bool own)
 {
@@ -149,16 +190,9 @@ static void put_events(struct tree_builder *b, const struct tree_dir *pmu,
 	size_t first = b->tree->n;
 
 	for (; e && e->name; e++) {
-		char name[256];
-
-		tree_put(b, &dir, e->name, "%s", e->terms);
-		snprintf(name, sizeof(name), "%s.scale", e->name);
-		if (e->scale && *e->scale)
-			tree_put(b, &dir, name, "%s", e->scale);
-		snprintf(name, sizeof(name), "%s.unit", e->name);
-		if (e->unit &&
-		    *e->unit) /* an empty file makes perf read in front of its buffer (B2) */
-			tree_put(b, &dir, name, "%s", e->unit);
+		put_text(b, &dir, e->name, e->terms);
+		put_side(b, &dir, e->name, "scale", e->scale);
+		put_side(b, &dir, e->name, "unit", e->unit);
 	}
 	for (size_t i = first; i < b->tree->n; i++)
 		b->tree->files[i].own = own;
@@ -178,9 +212,9 @@ static void put_pmu(struct tree_builder *b, const struct quipu_core *core,
 	tree_link(b, &dir, "subsystem", "../../../event_source");
 	tree_link(b, &devices, pmu->name, "../bus/event_source/devices/%s", pmu->name);
 	if (pmu->cpumask)
-		tree_put(b, &dir, "cpumask", "%s", pmu->cpumask);
+		put_text(b, &dir, "cpumask", pmu->cpumask);
 	for (const struct quipu_pmu_format *f = pmu->formats; f && f->name; f++)
-		tree_put(b, &formats, f->name, "%s", f->spec);
+		put_text(b, &formats, f->name, f->spec);
 	put_events(b, &dir, pmu->events, false);
 	put_events(b, &dir, pmu->more, true);
 	for (const struct quipu_pmu_file *f = pmu->files; f && f->path; f++) {
@@ -189,7 +223,7 @@ static void put_pmu(struct tree_builder *b, const struct quipu_core *core,
 		if (f->bare)
 			tree_take(b, &dir, f->path, strdup(f->text), false);
 		else
-			tree_put(b, whole ? &root : &dir, f->path + whole, "%s", f->text);
+			put_text(b, whole ? &root : &dir, f->path + whole, f->text);
 	}
 }
 
@@ -203,7 +237,7 @@ static void put_shown(struct tree_builder *b, const struct quipu_core *core)
 	shown = quipu_core_shown(core, &n);
 	for (size_t i = 0; i < n; i++)
 		for (const struct quipu_pmu_file *f = shown[i]; f->path; f++)
-			tree_put(b, &root, f->path + 1, "%s", f->text);
+			put_text(b, &root, f->path + 1, f->text);
 }
 
 static void put_sysctls(struct tree_builder *b, const struct quipu_core_config *c)
@@ -225,28 +259,48 @@ static int by_path(const void *a, const void *b)
 		      ((const struct quipu_tree_file *)b)->path);
 }
 
+static void put_pmus(struct tree_builder *b, const struct quipu_core *core)
+{
+	size_t n;
+	struct quipu_pmu *const *pmus = quipu_core_pmus(core, &n);
+
+	for (size_t i = 0; i < n; i++)
+		put_pmu(b, core, pmus[i]);
+}
+
+static struct quipu_tree *finish(struct tree_builder *b)
+{
+	if (b->failed) {
+		quipu_tree_free(b->tree);
+		return NULL;
+	}
+	qsort(b->tree->files, b->tree->n, sizeof(*b->tree->files), by_path);
+	return b->tree;
+}
+
 struct quipu_tree *quipu_tree_new(const struct quipu_machine *m, const struct quipu_core *core)
 {
 	struct tree_builder b = {.tree = calloc(1, sizeof(*b.tree))};
-	struct quipu_pmu *const *pmus;
-	size_t n;
 
 	if (!b.tree)
 		return NULL;
-	pmus = quipu_core_pmus(core, &n);
-	for (size_t i = 0; i < n; i++)
-		put_pmu(&b, core, pmus[i]);
+	put_pmus(&b, core);
 	put_shown(&b, core);
 	put_sysctls(&b, quipu_core_configuration(core));
 	tree_cpus(&b, m, core);
 	tree_nodes(&b, m);
 	tree_cpuinfo(&b, m);
-	if (b.failed) {
-		quipu_tree_free(b.tree);
+	return finish(&b);
+}
+
+struct quipu_tree *quipu_tree_pmus(const struct quipu_core *core)
+{
+	struct tree_builder b = {.tree = calloc(1, sizeof(*b.tree))};
+
+	if (!b.tree)
 		return NULL;
-	}
-	qsort(b.tree->files, b.tree->n, sizeof(*b.tree->files), by_path);
-	return b.tree;
+	put_pmus(&b, core);
+	return finish(&b);
 }
 
 void quipu_tree_free(struct quipu_tree *t)

@@ -134,6 +134,28 @@ static void paths_are_sorted_once_and_below_sys_or_proc(void **state)
 	assert_null(quipu_tree_text(tree, ""));
 }
 
+/* What a catalog is made of: all that stands below the bus, each file as in the whole tree. */
+static void the_tree_of_the_pmus_is_a_part_of_it(void **state)
+{
+	static const char bus[] = "/sys/bus/event_source/devices/";
+	struct quipu_tree *part = quipu_tree_pmus(quipu_system_core(sys));
+	size_t n = 0, have = 0;
+
+	(void)state;
+	assert_non_null(part);
+	for (size_t i = 0; i < tree->n; i++)
+		n += !strncmp(tree->files[i].path, bus, strlen(bus));
+	for (size_t i = 0; i < part->n; i++) {
+		have += !strncmp(part->files[i].path, bus, strlen(bus));
+		assert_non_null(quipu_tree_text(tree, part->files[i].path));
+		assert_string_equal(quipu_tree_text(tree, part->files[i].path),
+				    part->files[i].text);
+	}
+	assert_true(n > 0);
+	assert_int_equal(have, n);
+	quipu_tree_free(part);
+}
+
 static void every_event_of_a_pmu_has_its_file(void **state)
 {
 	struct quipu_pmu *const *pmus;
@@ -352,6 +374,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(every_file_is_the_golden_one),
 		cmocka_unit_test(paths_are_sorted_once_and_below_sys_or_proc),
+		cmocka_unit_test(the_tree_of_the_pmus_is_a_part_of_it),
 		cmocka_unit_test(every_event_of_a_pmu_has_its_file),
 		cmocka_unit_test(every_cpu_has_the_same_set_of_files),
 		cmocka_unit_test(masks_and_lists_of_many_cpus_read_as_the_kernels),
