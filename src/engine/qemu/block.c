@@ -44,13 +44,17 @@ static uint16_t rate_of(quipu_signal signal, unsigned byte)
 /* A repetition is no further instruction: a cycle, and what it loads and stores. */
 static void rates_again(struct rates *r, const struct seg_header *h)
 {
-	for (unsigned a = 0; a < 4; a++) {
-		r->lane_again[a][SEG_LANE_CYCLES] = 1;
+	for (unsigned a = 0; a < 2 * AGAIN_FIRST; a++) {
+		unsigned access = a % AGAIN_FIRST * INSN_LOAD;
+		bool cycle = a < AGAIN_FIRST;
+
+		r->lane_again[a][SEG_LANE_CYCLES] = cycle;
 		for (unsigned k = 2; k < SEG_LANES; k++)
-			r->lane_again[a][k] = accesses(h->lane_signal[k], a * INSN_LOAD);
+			r->lane_again[a][k] = accesses(h->lane_signal[k], access);
 		for (unsigned k = 0; k < SEG_SCALARS; k++)
-			r->scalar_again[a][k] = accesses(h->scalar_signal[k], a * INSN_LOAD) ||
-						h->scalar_signal[k] == QUIPU_SIGNAL_CYCLES;
+			r->scalar_again[a][k] =
+				accesses(h->scalar_signal[k], access) ||
+				(cycle && h->scalar_signal[k] == QUIPU_SIGNAL_CYCLES);
 	}
 }
 
@@ -396,8 +400,10 @@ void step_add(const struct rates *r, const struct block *b, unsigned i, int64_t 
 	add_class(r, block_classes(b)[i], now);
 }
 
-static void add_again(const struct rates *r, unsigned again, int64_t v[INDEXES])
+static void add_again(const struct rates *r, const struct step *s, int64_t v[INDEXES])
 {
+	unsigned again = s->block->again | (s->first ? AGAIN_FIRST : 0);
+
 	for (unsigned k = 0; k < SEG_LANES; k++)
 		v[k] += r->lane_again[again][k];
 	for (unsigned k = 0; k < r->nscalars; k++)
@@ -410,7 +416,7 @@ void step_sum(const struct rates *r, const struct step *s, int64_t sum[INDEXES])
 	if (!s->block)
 		return;
 	if (s->again) {
-		add_again(r, s->block->again, sum);
+		add_again(r, s, sum);
 		return;
 	}
 	if (!s->skip && s->block->n) { /* as it was summed when it was translated */
@@ -444,7 +450,7 @@ void step_walk(const struct rates *r, const struct step *s, int64_t now[INDEXES]
 	}
 	for (unsigned i = s->skip; s->block && i < s->block->n; i++) {
 		if (s->again)
-			add_again(r, s->block->again, now);
+			add_again(r, s, now);
 		else
 			add_class(r, block_classes(s->block)[i], now);
 		if (step_reached(r, now, nearest))

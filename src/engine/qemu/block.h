@@ -20,6 +20,7 @@
 #define BLOCK_MAX_INSNS 512u
 #define BLOCK_MAX_COST	63u /* 512 * 63 < 32768: a lane cannot wrap in one block */
 #define INDEXES		(SEG_LANES + SEG_SCALARS)
+#define AGAIN_FIRST	4u /* a repetition whose cycle is its instruction's */
 
 typedef uint16_t lanes_t __attribute__((vector_size(16)));
 
@@ -28,8 +29,9 @@ typedef uint16_t lanes_t __attribute__((vector_size(16)));
 struct rates {
 	lanes_t lane[INSN_BYTES]; /* by class byte */
 	uint16_t scalar[INSN_BYTES][SEG_SCALARS];
-	lanes_t lane_again[4]; /* a repetition, by what it accesses: bit 0 load, bit 1 store */
-	uint16_t scalar_again[4][SEG_SCALARS];
+	lanes_t lane_again[8]; /* a repetition, by what it accesses: bit 0 load, bit 1 store; and
+				  AGAIN_FIRST */
+	uint16_t scalar_again[8][SEG_SCALARS];
 	unsigned nlanes;      /* highest lane in use + 1 */
 	unsigned nscalars;    /* highest scalar in use + 1 */
 	uint32_t counted;     /* bit i: index i is a sum over classes */
@@ -178,6 +180,7 @@ void block_store_turn(struct block_store *);
  * NULL: no memory. */
 const struct block *block_store_keep(struct block_store *, const struct block *b);
 
+#define BLOCK_HASH_START UINT64_C(0xcbf29ce484222325)
 uint64_t block_hash(uint64_t hash, const uint8_t *bytes, unsigned len);
 
 /*
@@ -193,6 +196,7 @@ struct step {
 	bool taken;
 	uint8_t missed; /* enum model_miss: how that branch was mispredicted */
 	bool again;	/* @block is one instruction, and this is a repetition of it */
+	bool first;	/* and its cycle was counted with the instruction */
 };
 
 /* step_sum - add to @sum what @s contributed to each index. */

@@ -559,6 +559,25 @@ void fold_access(struct seg_vcpu *v, const struct block *t, unsigned index, uint
 	set_up(v);
 }
 
+/*
+ * No end of the block: who waits for that is not kept waiting by each iteration, and what the
+ * machine asks for is told then.
+ */
+void fold_iteration(struct seg_vcpu *v, const struct block *t, bool first)
+{
+	struct step s = {.block = t, .again = true, .first = first};
+	struct event e = {.v = v, .p = vcpu_private(v), .step = &s};
+
+	publish(v);
+	if (engine.features & SEG_LABEL)
+		label(v, &s);
+	if (due(v)) {
+		values_before(v, &s, e.now);
+		step_walk(&engine.rates, &s, e.now, v->nearest, serve, &e);
+	}
+	set_up(v);
+}
+
 void fold_activity(struct seg_vcpu *v, const struct block *t, unsigned index, uint64_t pc,
 		   unsigned what, uint64_t units)
 {

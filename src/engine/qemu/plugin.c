@@ -184,7 +184,8 @@ COLD static void resume(struct seg_vcpu *v, const struct block *t)
 
 	s->resumes = false;
 	if (p->flow == FLOW_REP && t->pc == p->cti && t->n == 1) {
-		step.again = true;
+		step.again = !engine.rep_whole;
+		step.skip = s->entered_again = engine.rep_whole;
 	} else if (index >= 0) {
 		step.skip = replayed(p, index, t);
 		if (engine.isa->traits & ISA_BRANCH && p->moves && t->pc == p->cti + 4)
@@ -380,6 +381,24 @@ static void on_rep(unsigned vcpu, void *udata)
 	}
 }
 
+/* The same where QEMU repeats it within the block: entered again in its midst, it counts nothing.
+ */
+static void on_rep_whole(unsigned vcpu, void *udata)
+{
+	struct seg_vcpu *v = &engine_pub[vcpu];
+	const struct block *t = udata, *p;
+
+	if (vcpu >= SEG_VCPUS)
+		return;
+	p = (const struct block *)(uintptr_t)v->priv[HOT_PREV];
+	if (p->flow == FLOW_REP && p->cti == t->pc) {
+		vcpu_private(v)->entered_again = true;
+		v->priv[HOT_PREV] = (uintptr_t)t;
+	} else {
+		engine.ordinary(vcpu, udata);
+	}
+}
+
 /* Where in its block an instruction faulted cannot be seen before its handler returns, and not at
  * all when that never does: the machine must know that the block was counted whole. */
 static void note_fault(void)
@@ -430,7 +449,7 @@ static qemu_plugin_vcpu_udata_cb callback_for(const struct block *b)
 	if (find_handler(b->pc))
 		return on_handler;
 	if (b->flow == FLOW_REP && b->n == 1)
-		return on_rep;
+		return engine.rep_whole ? on_rep_whole : on_rep;
 	if (engine.restarts && block_restarts(b, 0))
 		return on_restart;
 	return entry_callback(b->flow == FLOW_SYSCALL || engine.isa->traits & ISA_TRACK,
@@ -448,6 +467,8 @@ static uint64_t read_insn(struct insn *in, const struct qemu_plugin_insn *insn, 
 	plugin_insn_bytes(insn, bytes, size);
 	in->pc = qemu_plugin_insn_vaddr(insn);
 	engine.isa->decode(bytes, (unsigned)size, in->pc, &d);
+	if (d.flow == FLOW_REP && engine.rep_whole)
+		d.access = 0; /* each of its accesses is seen */
 	*in = (struct insn){.pc = in->pc,
 			    .size = (uint8_t)size,
 			    .class = d.class | d.access,
@@ -459,7 +480,6 @@ static uint64_t read_insn(struct insn *in, const struct qemu_plugin_insn *insn, 
 	return block_hash(hash, bytes, (unsigned)size);
 }
 
-#define HASH_START  UINT64_C(0xcbf29ce484222325)
 #define X86_LONGEST 15
 
 /*
@@ -556,7 +576,7 @@ static void translate_idle(struct qemu_plugin_tb *tb, size_t n)
 	const struct qemu_plugin_insn *insn = qemu_plugin_tb_get_insn(tb, n - 1);
 	const struct block *b = NULL;
 	struct insn last;
-	uint64_t hash = read_insn(&last, insn, HASH_START);
+	uint64_t hash = read_insn(&last, insn, BLOCK_HASH_START);
 
 	if (last.flow == FLOW_SYSCALL)
 		b = block_intern(&engine.store, &engine.rates, &last, 1, hash);
@@ -569,11 +589,19 @@ static void translate_idle(struct qemu_plugin_tb *tb, size_t n)
 						     (void *)(uintptr_t)last.pc);
 }
 
+static void accesses(struct qemu_plugin_insn *insn, unsigned index, const struct insn *in)
+{
+	uint8_t class = in->class | (engine.rep_whole && in->flow == FLOW_REP ? in->again : 0);
+
+	models_translate(insn, index, class);
+	pages_translate(insn, index, models_accesses(class));
+}
+
 /* So it is a block of its own, entered right before it runs, if it ever does from here. */
 static void set_apart(struct qemu_plugin_insn *insn)
 {
 	struct insn in;
-	uint64_t hash = read_insn(&in, insn, HASH_START);
+	uint64_t hash = read_insn(&in, insn, BLOCK_HASH_START);
 	const struct block *b = block_intern(&engine.store, &engine.rates, &in, 1, hash);
 
 	if (!b)
@@ -584,8 +612,8 @@ static void set_apart(struct qemu_plugin_insn *insn)
 						       (void *)b);
 	qemu_plugin_register_vcpu_insn_exec_cb(insn, callback_for(b), QEMU_PLUGIN_CB_NO_REGS,
 					       (void *)b);
-	models_translate(insn, 0, in.class);
-	pages_translate(insn, 0, models_accesses(in.class));
+	accesses(insn, 0, &in);
+	repeat_translate(insn, &in);
 }
 
 /* QEMU translates under its own lock: one block at a time. */
@@ -593,7 +621,7 @@ static void on_translate(qemu_plugin_id_t id, struct qemu_plugin_tb *tb)
 {
 	struct insn insns[BLOCK_MAX_INSNS];
 	size_t n = qemu_plugin_tb_n_insns(tb);
-	uint64_t hash = HASH_START;
+	uint64_t hash = BLOCK_HASH_START;
 	const struct block *b;
 
 	(void)id;
@@ -628,9 +656,9 @@ static void on_translate(qemu_plugin_id_t id, struct qemu_plugin_tb *tb)
 	for (size_t i = 0; i < n; i++) {
 		struct qemu_plugin_insn *insn = qemu_plugin_tb_get_insn(tb, i);
 
-		models_translate(insn, (unsigned)i, insns[i].class);
-		pages_translate(insn, (unsigned)i, models_accesses(insns[i].class));
+		accesses(insn, (unsigned)i, &insns[i]);
 	}
+	repeat_translate(qemu_plugin_tb_get_insn(tb, n - 1), &insns[n - 1]);
 	pages_code(insns[0].pc, insns[n - 1].pc);
 }
 
@@ -681,6 +709,7 @@ void engine_callbacks(qemu_plugin_id_t id)
 	engine.restarts = engine.isa->traits & ISA_BRANCH && engine.features & SEG_COUNT &&
 			  !(engine.features & SEG_BRANCH);
 	engine.ordinary = entry_callback(engine.isa->traits & ISA_TRACK, false);
+	engine.rep_whole = repeat_whole();
 	engine.rep_lanes = !engine.rates.nscalars && !(engine.features & SEG_FETCH);
 	qemu_plugin_register_vcpu_tb_trans_cb(id, on_translate);
 	qemu_plugin_register_flush_cb(id, on_flush);

@@ -7,6 +7,7 @@
  *	install.c  how QEMU takes the plugin
  *	entry.c    the block callbacks (the hot path: entry.h)
  *	plugin.c   translation; blocks that were aborted, signals
+ *	repeat.c   repeated instructions of x86-64 within a block
  *	select.c   what is compiled in, and how that changes while the program runs
  *	fold.c     what happens when a lane's top bit is set: deadlines, records, quantum
  *	bell.c     waiting for the machine; the interrupt ring
@@ -48,6 +49,9 @@ struct interrupted {
 	uint64_t top;
 };
 
+/* How far a repeated search is (repeat.c). */
+enum search { SEARCH_BEGINS = 0, SEARCH_GOES_ON };
+
 /* Has the machine heard of a thread from the one that made it? */
 enum birth {
 	BIRTH_UNKNOWN = 0, /* not yet */
@@ -60,7 +64,10 @@ struct vcpu {
 	uint32_t start; /* bell that its first block rings (SEG_BELL_START, _THREAD, _FORK); 0: it
 			   runs */
 	bool resumes;	/* its last system call was sigreturn */
-	bool counted_call; /* the present system call was counted at its entry */
+	bool counted_call;  /* the present system call was counted at its entry */
+	bool entered_again; /* the block of a repeated instruction, in its midst (repeat.c) */
+	bool half;	    /* the first of two loads of an iteration was seen */
+	uint8_t search;	    /* enum search */
 	uint8_t narmed;
 	uint8_t armed[QUIPU_SLOTS]; /* armed slots, ascending */
 	uint8_t nsignals;
@@ -106,6 +113,7 @@ struct engine {
 	bool restarts;	/* only what a window trap restarts is looked at (sparc64) */
 	bool threaded;	/* there is, or was, more than one thread */
 	bool rep_lanes; /* a repetition adds to lanes, and nothing else */
+	bool rep_whole; /* and is not an entry into a block (repeat.c) */
 	struct rates rates;
 	struct quipu_model model;
 	unsigned fetch_shift; /* of a line of instructions */
@@ -168,6 +176,14 @@ extern const struct block block_none;
 /* engine_handler - the guest named @pc as the handler of @signal. */
 void engine_handler(uint64_t pc, uint64_t signal);
 
+/* repeat.c */
+/* repeat_whole - does QEMU repeat a string instruction within its block? */
+bool repeat_whole(void);
+struct qemu_plugin_insn;
+/* repeat_translate - the last instruction of a block is translated: where it is repeated within it,
+ * that will be seen. After models_translate: an access comes before what it completes. */
+void repeat_translate(struct qemu_plugin_insn *, const struct insn *);
+
 /* select.c */
 /* select_open - take over from the segment what is to be compiled in. 0 or -1. */
 int select_open(void);
@@ -198,6 +214,11 @@ void fold_access(struct seg_vcpu *, const struct block *t, unsigned index, uint6
  */
 void fold_activity(struct seg_vcpu *, const struct block *t, unsigned index, uint64_t pc,
 		   unsigned what, uint64_t units);
+/*
+ * fold_iteration - in the middle of a block, its last instruction, which @t is by itself, was
+ * repeated once (step.again, step.first).
+ */
+void fold_iteration(struct seg_vcpu *, const struct block *t, bool first);
 /* fold_publish - bring base up to date between blocks (system calls, ends), so that the machine may
  * look. */
 void fold_publish(struct seg_vcpu *);
