@@ -101,13 +101,7 @@ struct quipu_machine {
 	size_t fdt_size;
 	struct quipu_node *nodes; /* in order of id */
 	size_t nnodes;
-	/* Nodes with a property "compatible", in order of the tree: quipu_machine_find. */
-	struct quipu_compatible {
-		int offset;
-		int len;
-		const char *list;
-	} * compatibles;
-	size_t ncompatibles;
+	struct quipu_dt *dt; /* an index of it, behind the calls below */
 };
 
 /*
@@ -127,7 +121,24 @@ int quipu_isa_find(const char *name);
  * (quipu,cost-mul ...). */
 const char *quipu_insn_class_name(enum quipu_insn_class);
 
-/* Tree helpers for the rooms: a cell array property. Returns the number of cells, -1 when absent;
+/*
+ * The tree, for the rooms. A node is libfdt's offset in m->fdt; a negative one is none, and has
+ * nothing. These calls look things up in an index: libfdt reads the tree from its beginning for
+ *many a question.
+ *
+ * quipu_machine_property - the first property of that name, or NULL. @len may be NULL.
+ * quipu_machine_child, _sibling - the first node below, the next one beside; negative: none.
+ * quipu_machine_by_phandle - negative: no node has it.
+ * quipu_machine_path - for notes: what is long or not printable in it is cut. The caller frees it;
+ *	NULL: out of memory.
+ */
+const void *quipu_machine_property(const struct quipu_machine *, int node, const char *name,
+				   int *len);
+int quipu_machine_child(const struct quipu_machine *, int node);
+int quipu_machine_sibling(const struct quipu_machine *, int node);
+int quipu_machine_by_phandle(const struct quipu_machine *, uint32_t phandle);
+char *quipu_machine_path(const struct quipu_machine *, int node);
+/* A cell array property. Returns the number of cells, -1 when absent;
  * *cells big-endian. */
 int quipu_machine_cells(const struct quipu_machine *, int node, const char *name,
 			const uint32_t **cells);
@@ -139,5 +150,7 @@ bool quipu_machine_has_string(const struct quipu_machine *, int node, const char
 			      const char *word);
 /* First node whose compatible list has @compatible, or a negative libfdt error. */
 int quipu_machine_find(const struct quipu_machine *, const char *compatible);
+/* The next such node behind @after in the order of the tree; negative: from the root on. */
+int quipu_machine_find_next(const struct quipu_machine *, int after, const char *compatible);
 
 #endif

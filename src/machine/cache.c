@@ -11,8 +11,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include <libfdt.h>
-
 #include <quipu/bits.h>
 
 #include "machine/internal.h"
@@ -25,40 +23,41 @@
 
 struct builder {
 	struct quipu_machine *m;
-	struct dt *dt;
+	struct quipu_dt *dt;
 	size_t room;
 };
 
-static const char *const prefix[] = {
-	[QUIPU_CACHE_DATA] = "d-cache-",
-	[QUIPU_CACHE_INSTRUCTION] = "i-cache-",
-	[QUIPU_CACHE_UNIFIED] = "cache-",
+enum field { SIZE, LINE_SIZE, BLOCK_SIZE, SETS, FIELDS };
+
+static const char *const fields[][FIELDS] = {
+	[QUIPU_CACHE_DATA] = {"d-cache-size", "d-cache-line-size", "d-cache-block-size",
+			      "d-cache-sets"},
+	[QUIPU_CACHE_INSTRUCTION] = {"i-cache-size", "i-cache-line-size", "i-cache-block-size",
+				     "i-cache-sets"},
+	[QUIPU_CACHE_UNIFIED] = {"cache-size", "cache-line-size", "cache-block-size", "cache-sets"},
 };
 
-/* <prefix><what>; 0 when absent, UINT64_MAX when it is no number. */
-static uint64_t field(const struct dt *dt, uint32_t node, enum quipu_cache_type type,
-		      const char *what)
+/* 0 when absent, UINT64_MAX when it is no number. */
+static uint64_t field(const struct quipu_dt *dt, uint32_t node, enum quipu_cache_type type,
+		      enum field what)
 {
-	char name[32];
 	uint64_t v = 0;
-	int err;
+	int err = dt_number(dt, node, fields[type][what], &v);
 
-	snprintf(name, sizeof(name), "%s%s", prefix[type], what);
-	err = dt_number(dt->fdt, dt->nodes[node].offset, name, &v);
 	if (err == -ENOENT)
 		return 0;
 	return err ? UINT64_MAX : v;
 }
 
-static const char *geometry(const struct dt *dt, uint32_t node, enum quipu_cache_type type,
+static const char *geometry(const struct quipu_dt *dt, uint32_t node, enum quipu_cache_type type,
 			    struct quipu_cache *c)
 {
-	uint64_t line = field(dt, node, type, "line-size"), sets = field(dt, node, type, "sets");
+	uint64_t line = field(dt, node, type, LINE_SIZE), sets = field(dt, node, type, SETS);
 	uint64_t latency = 0;
 
-	c->size = field(dt, node, type, "size");
+	c->size = field(dt, node, type, SIZE);
 	if (!line)
-		line = field(dt, node, type, "block-size");
+		line = field(dt, node, type, BLOCK_SIZE);
 	if (!line)
 		line = LINE;
 	if (c->size > UINT64_C(1) << 40)
@@ -74,7 +73,7 @@ static const char *geometry(const struct dt *dt, uint32_t node, enum quipu_cache
 	c->line = (unsigned)line;
 	c->sets = (unsigned)sets;
 	c->ways = (unsigned)(c->size / (sets * line));
-	if (!dt_number(dt->fdt, dt->nodes[node].offset, "quipu,latency", &latency)) {
+	if (!dt_number(dt, node, "quipu,latency", &latency)) {
 		if (latency > 100000)
 			return "quipu,latency is more than 100000 cycles";
 		c->latency = (unsigned)latency;
@@ -109,7 +108,7 @@ static int use(struct builder *b, unsigned cpu, uint32_t node, enum quipu_cache_
 	const char *wrong;
 	int err;
 
-	if (*tag < 0 || !field(b->dt, node, type, "size"))
+	if (*tag < 0 || !field(b->dt, node, type, SIZE))
 		return 0;
 	if (*tag > 0) {
 		struct quipu_cache *have = &b->m->caches[*tag - 1];
@@ -127,10 +126,7 @@ static int use(struct builder *b, unsigned cpu, uint32_t node, enum quipu_cache_
 	}
 	wrong = geometry(b->dt, node, type, &c);
 	if (wrong) {
-		dt_note(b->dt, QUIPU_NOTE_WRONG, node,
-			type == QUIPU_CACHE_UNIFIED ? "cache-size"
-			: type == QUIPU_CACHE_DATA  ? "d-cache-size"
-						    : "i-cache-size",
+		dt_note(b->dt, QUIPU_NOTE_WRONG, node, fields[type][SIZE],
 			"%s; the cache is left out", wrong);
 		*tag = -1;
 		return 0;
@@ -156,13 +152,13 @@ static int use_all(struct builder *b, unsigned cpu, uint32_t node, unsigned leve
 	return err;
 }
 
-static uint32_t next_level(const struct dt *dt, uint32_t node)
+static uint32_t next_level(const struct quipu_dt *dt, uint32_t node)
 {
 	static const char *const names[] = {"next-level-cache", "l2-cache", "l3-cache"};
 
 	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
 		int len;
-		const void *p = fdt_getprop(dt->fdt, dt->nodes[node].offset, names[i], &len);
+		const void *p = dt_property(dt, node, names[i], &len);
 		uint32_t to;
 
 		if (!p)
@@ -183,7 +179,7 @@ static int walk(struct builder *b, unsigned cpu, uint32_t node)
 	while (!err && (node = next_level(b->dt, node)) != DT_NONE) {
 		uint64_t said = level + 1;
 
-		dt_number(b->dt->fdt, b->dt->nodes[node].offset, "cache-level", &said);
+		dt_number(b->dt, node, "cache-level", &said);
 		if (said <= level || said > MAX_LEVEL) {
 			dt_note(b->dt, QUIPU_NOTE_WRONG, node, "cache-level",
 				"the level does not grow from %u towards memory (at most %u); "
@@ -210,7 +206,7 @@ static int by_level(const void *a, const void *b)
 	return order[x->type] - order[y->type];
 }
 
-int caches_read(struct quipu_machine *m, struct dt *dt, const uint32_t *cpu_node)
+int caches_read(struct quipu_machine *m, struct quipu_dt *dt, const uint32_t *cpu_node)
 {
 	struct builder b = {.m = m, .dt = dt};
 

@@ -43,7 +43,7 @@ void costs_default(uint16_t cost[QUIPU_INSN_CLASSES])
 		cost[c] = class[c].cycles;
 }
 
-void costs_read(struct quipu_machine *m, struct dt *dt, uint32_t node)
+void costs_read(struct quipu_machine *m, struct quipu_dt *dt, uint32_t node)
 {
 	for (unsigned c = 0; c < QUIPU_INSN_CLASSES; c++) {
 		char name[32];
@@ -51,7 +51,7 @@ void costs_read(struct quipu_machine *m, struct dt *dt, uint32_t node)
 		int err;
 
 		snprintf(name, sizeof(name), "quipu,cost-%s", class[c].name);
-		err = dt_number(dt->fdt, dt->nodes[node].offset, name, &v);
+		err = dt_number(dt, node, name, &v);
 		if (err == -ENOENT)
 			continue;
 		if (err || v < 1 || v > QUIPU_MAX_COST) {

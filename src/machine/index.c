@@ -135,7 +135,7 @@ static int by_phandle(const void *a, const void *b, void *arg)
 	return i < j ? -1 : i > j;
 }
 
-static int index_phandles(struct dt *dt)
+static int index_phandles(struct quipu_dt *dt)
 {
 	dt->by_phandle = calloc(dt->n, sizeof(*dt->by_phandle));
 	if (!dt->by_phandle)
@@ -156,76 +156,140 @@ static int index_phandles(struct dt *dt)
 	return 0;
 }
 
-static uint32_t count_nodes(const void *fdt)
-{
-	uint32_t n = 0;
-	int depth = 0;
+/* ---- the structure block, which libfdt has checked as a whole (dt_copy) ---- */
 
-	for (int at = fdt_next_node(fdt, -1, &depth); at >= 0 && depth >= 0;
-	     at = fdt_next_node(fdt, at, &depth))
-		n++;
-	return n;
+struct token {
+	uint32_t tag;
+	int offset;	  /* of the tag, as libfdt counts */
+	const char *name; /* of a node or a property */
+	const void *value;
+	int len;
+};
+
+static void next_token(const void *fdt, uint32_t *at, struct token *t)
+{
+	const uint8_t *p = (const uint8_t *)fdt + fdt_off_dt_struct(fdt) + *at;
+	uint32_t size = 4;
+
+	*t = (struct token){.tag = bits_be32(p), .offset = (int)*at};
+	if (t->tag == FDT_BEGIN_NODE) {
+		t->name = (const char *)p + 4;
+		size += (uint32_t)strlen(t->name) + 1;
+	} else if (t->tag == FDT_PROP) {
+		t->len = (int)bits_be32(p + 4);
+		t->name = (const char *)fdt + fdt_off_dt_strings(fdt) + bits_be32(p + 8);
+		t->value = p + 12;
+		size += 8 + (uint32_t)t->len;
+	}
+	*at += (size + 3) & ~3u;
 }
 
-int dt_index(struct dt *dt, const void *fdt, struct quipu_notes *notes)
+static void count(const void *fdt, uint32_t *nodes, uint32_t *properties)
 {
-	uint32_t open[DT_MAX_DEPTH + 2], n = 0;
+	struct token t;
+	uint32_t at = 0;
+
+	*nodes = *properties = 0;
+	do {
+		next_token(fdt, &at, &t);
+		*nodes += t.tag == FDT_BEGIN_NODE;
+		*properties += t.tag == FDT_PROP;
+	} while (t.tag != FDT_END);
+}
+
+/* Nodes and properties in one pass. A property behind a child of its node is nobody's, as for
+ * libfdt. */
+static int index_nodes(struct quipu_dt *dt)
+{
+	uint32_t open[DT_MAX_DEPTH + 1], n = 0, nprops = 0, at = 0;
+	struct dt_node *node = NULL;
+	struct token t;
 	int depth = 0;
 
-	*dt = (struct dt){.fdt = fdt, .notes = notes, .n = count_nodes(fdt)};
-	dt->nodes = calloc(dt->n ? dt->n : 1, sizeof(*dt->nodes));
-	if (!dt->nodes || !dt->n)
-		return -ENOMEM;
-	/* fdt_next_node counts depth from the root, which it enters at 1 when it starts in front of
-	 * it */
-	for (int at = fdt_next_node(fdt, -1, &depth); at >= 0 && depth >= 1;
-	     at = fdt_next_node(fdt, at, &depth), n++) {
-		struct dt_node *node = &dt->nodes[n];
-
-		if (depth > DT_MAX_DEPTH) {
-			quipu_note(notes, QUIPU_NOTE_WRONG, "",
-				   "nodes are nested more than %d deep", DT_MAX_DEPTH);
-			return -EINVAL;
+	do {
+		next_token(dt->fdt, &at, &t);
+		if (t.tag == FDT_BEGIN_NODE) {
+			if (depth == DT_MAX_DEPTH) {
+				quipu_note(dt->notes, QUIPU_NOTE_WRONG, "",
+					   "nodes are nested more than %d deep", DT_MAX_DEPTH);
+				return -EINVAL;
+			}
+			node = &dt->nodes[n];
+			*node = (struct dt_node){.offset = t.offset,
+						 .parent = depth ? open[depth - 1] : DT_NONE,
+						 .next = n + 1,
+						 .name = t.name,
+						 .first = nprops};
+			open[depth++] = n++;
+		} else if (t.tag == FDT_END_NODE) {
+			node = NULL;
+			depth--;
+		} else if (t.tag == FDT_PROP && node) {
+			dt->properties[nprops++] = (struct dt_property){t.name, t.value, t.len};
+			node->nprops++;
 		}
-		open[depth] = n;
-		*node = (struct dt_node){
-			.offset = at, .next = n + 1, .phandle = fdt_get_phandle(fdt, at)};
-		node->parent = depth > 1 ? open[depth - 1] : DT_NONE;
-		node->name = fdt_get_name(fdt, at, NULL);
-		if (!node->name)
-			node->name = "";
-	}
+	} while (depth > 0 && t.tag != FDT_END);
 	dt->n = n;
+	return 0;
+}
+
+static uint32_t phandle_of(const struct quipu_dt *dt, uint32_t node)
+{
+	int len;
+	const void *p = dt_property(dt, node, "phandle", &len);
+
+	if (!p || len != 4)
+		p = dt_property(dt, node, "linux,phandle", &len);
+	return p && len == 4 ? bits_be32(p) : 0;
+}
+
+int dt_index(struct quipu_dt *dt, const void *fdt, struct quipu_notes *notes)
+{
+	uint32_t nodes, properties;
+	int err;
+
+	count(fdt, &nodes, &properties);
+	*dt = (struct quipu_dt){.fdt = fdt, .notes = notes};
+	dt->nodes = calloc(nodes ? nodes : 1, sizeof(*dt->nodes));
+	dt->properties = calloc(properties ? properties : 1, sizeof(*dt->properties));
+	if (!dt->nodes || !dt->properties || !nodes)
+		return -ENOMEM;
+	err = index_nodes(dt);
+	if (err)
+		return err;
 	/* children stand behind their parent, so one pass from the end closes every subtree */
-	for (uint32_t i = n; i-- > 1;) {
+	for (uint32_t i = dt->n; i-- > 1;) {
 		struct dt_node *parent = &dt->nodes[dt->nodes[i].parent];
 
 		if (parent->next < dt->nodes[i].next)
 			parent->next = dt->nodes[i].next;
 	}
+	for (uint32_t i = 0; i < dt->n; i++)
+		dt->nodes[i].phandle = phandle_of(dt, i);
 	return index_phandles(dt);
 }
 
-void dt_free(struct dt *dt)
+void dt_free(struct quipu_dt *dt)
 {
 	free(dt->nodes);
+	free(dt->properties);
 	free(dt->by_phandle);
-	*dt = (struct dt){0};
+	*dt = (struct quipu_dt){0};
 }
 
-uint32_t dt_child(const struct dt *dt, uint32_t node)
+uint32_t dt_child(const struct quipu_dt *dt, uint32_t node)
 {
 	return node + 1 < dt->nodes[node].next ? node + 1 : DT_NONE;
 }
 
-uint32_t dt_sibling(const struct dt *dt, uint32_t node)
+uint32_t dt_sibling(const struct quipu_dt *dt, uint32_t node)
 {
 	uint32_t parent = dt->nodes[node].parent, next = dt->nodes[node].next;
 
 	return parent != DT_NONE && next < dt->nodes[parent].next ? next : DT_NONE;
 }
 
-uint32_t dt_find(const struct dt *dt, uint32_t node, const char *name)
+uint32_t dt_find(const struct quipu_dt *dt, uint32_t node, const char *name)
 {
 	size_t len = strlen(name);
 
@@ -238,7 +302,7 @@ uint32_t dt_find(const struct dt *dt, uint32_t node, const char *name)
 	return DT_NONE;
 }
 
-uint32_t dt_by_phandle(const struct dt *dt, uint32_t phandle)
+uint32_t dt_by_phandle(const struct quipu_dt *dt, uint32_t phandle)
 {
 	uint32_t lo = 0, hi = dt->nphandles;
 
@@ -255,7 +319,7 @@ uint32_t dt_by_phandle(const struct dt *dt, uint32_t phandle)
 	return dt->by_phandle[lo];
 }
 
-char *dt_path(const struct dt *dt, uint32_t node)
+char *dt_path(const struct quipu_dt *dt, uint32_t node)
 {
 	uint32_t chain[DT_MAX_DEPTH + 1];
 	size_t n = 0, len = 0;
@@ -279,8 +343,8 @@ char *dt_path(const struct dt *dt, uint32_t node)
 	return path;
 }
 
-void dt_note(const struct dt *dt, enum quipu_note_kind kind, uint32_t node, const char *property,
-	     const char *fmt, ...)
+void dt_note(const struct quipu_dt *dt, enum quipu_note_kind kind, uint32_t node,
+	     const char *property, const char *fmt, ...)
 {
 	char *path = dt_path(dt, node), *where = NULL, *text = NULL;
 	va_list ap;
@@ -298,10 +362,44 @@ void dt_note(const struct dt *dt, enum quipu_note_kind kind, uint32_t node, cons
 	free(text);
 }
 
-int dt_number(const void *fdt, int offset, const char *name, uint64_t *value)
+uint32_t dt_at(const struct quipu_dt *dt, int offset)
+{
+	uint32_t lo = 0, hi = dt->n;
+
+	while (lo < hi) {
+		uint32_t mid = lo + (hi - lo) / 2;
+
+		if (dt->nodes[mid].offset < offset)
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	return lo < dt->n && dt->nodes[lo].offset == offset ? lo : DT_NONE;
+}
+
+const void *dt_property(const struct quipu_dt *dt, uint32_t node, const char *name, int *len)
+{
+	const struct dt_property *p = NULL;
+
+	if (len)
+		*len = -FDT_ERR_NOTFOUND;
+	if (node == DT_NONE)
+		return NULL;
+	p = &dt->properties[dt->nodes[node].first];
+	for (uint32_t i = 0; i < dt->nodes[node].nprops; i++, p++) {
+		if (strcmp(p->name, name))
+			continue;
+		if (len)
+			*len = p->len;
+		return p->value;
+	}
+	return NULL;
+}
+
+int dt_number(const struct quipu_dt *dt, uint32_t node, const char *name, uint64_t *value)
 {
 	int len;
-	const void *p = fdt_getprop(fdt, offset, name, &len);
+	const void *p = dt_property(dt, node, name, &len);
 
 	if (!p)
 		return -ENOENT;
@@ -311,10 +409,35 @@ int dt_number(const void *fdt, int offset, const char *name, uint64_t *value)
 	return 0;
 }
 
-const char *dt_string(const void *fdt, int offset, const char *name)
+const char *dt_string(const struct quipu_dt *dt, uint32_t node, const char *name)
 {
 	int len;
-	const char *p = fdt_getprop(fdt, offset, name, &len);
+	const char *p = dt_property(dt, node, name, &len);
 
 	return p && len > 0 && memchr(p, '\0', (size_t)len) ? p : NULL;
+}
+
+/* Has list @name a string whose first @bytes are those of @text? */
+static bool list_has(const struct quipu_dt *dt, uint32_t node, const char *name, const char *text,
+		     size_t bytes)
+{
+	int len;
+	const char *s = dt_property(dt, node, name, &len), *end = s ? s + len : NULL;
+
+	if (!s || len <= 0 || end[-1])
+		return false; /* no list of strings */
+	for (; s < end; s += strlen(s) + 1)
+		if (!strncmp(s, text, bytes))
+			return true;
+	return false;
+}
+
+bool dt_list_starts(const struct quipu_dt *dt, uint32_t node, const char *name, const char *prefix)
+{
+	return list_has(dt, node, name, prefix, strlen(prefix));
+}
+
+bool dt_list_has(const struct quipu_dt *dt, uint32_t node, const char *name, const char *word)
+{
+	return list_has(dt, node, name, word, strlen(word) + 1);
 }

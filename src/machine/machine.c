@@ -72,27 +72,13 @@ int quipu_isa_find(const char *name)
 	return -1;
 }
 
-/* Does a string of the list start with @prefix? */
-static bool list_starts(const void *fdt, int offset, const char *name, const char *prefix)
-{
-	int n = fdt_stringlist_count(fdt, offset, name);
-
-	for (int i = 0; i < n; i++) {
-		const char *s = fdt_stringlist_get(fdt, offset, name, i, NULL);
-
-		if (s && !strncmp(s, prefix, strlen(prefix)))
-			return true;
-	}
-	return false;
-}
-
-static int isa_of(const void *fdt, int offset)
+static int isa_of(const struct quipu_dt *dt, uint32_t node)
 {
 	for (size_t i = 0; i < sizeof(isa_mark) / sizeof(isa_mark[0]); i++) {
-		if (isa_mark[i].property && fdt_getprop(fdt, offset, isa_mark[i].property, NULL))
+		if (isa_mark[i].property && dt_property(dt, node, isa_mark[i].property, NULL))
 			return (int)isa_mark[i].isa;
 		if (isa_mark[i].compatible &&
-		    list_starts(fdt, offset, "compatible", isa_mark[i].compatible))
+		    dt_list_starts(dt, node, "compatible", isa_mark[i].compatible))
 			return (int)isa_mark[i].isa;
 	}
 	return -1;
@@ -100,22 +86,22 @@ static int isa_of(const void *fdt, int offset)
 
 /* A property of the machine: on /cpus or, if it is not there, on the root. *node is where it was
  * found. */
-static const void *machine_property(const struct dt *dt, uint32_t cpus, const char *name,
+static const void *machine_property(const struct quipu_dt *dt, uint32_t cpus, const char *name,
 				    uint32_t *node)
 {
-	const void *p = fdt_getprop(dt->fdt, dt->nodes[cpus].offset, name, NULL);
+	const void *p = dt_property(dt, cpus, name, NULL);
 
 	*node = p ? cpus : 0;
-	return p ? p : fdt_getprop(dt->fdt, dt->nodes[0].offset, name, NULL);
+	return p ? p : dt_property(dt, 0, name, NULL);
 }
 
 /* CPU nodes */
 
 /* Reasons to leave a CPU node out; a note says so. */
-static bool usable(struct quipu_machine *m, const struct dt *dt, uint32_t node, int forced)
+static bool usable(struct quipu_machine *m, const struct quipu_dt *dt, uint32_t node, int forced)
 {
-	int offset = dt->nodes[node].offset, have = forced >= 0 ? forced : isa_of(dt->fdt, offset);
-	const char *status = dt_string(dt->fdt, offset, "status"), *base;
+	int have = forced >= 0 ? forced : isa_of(dt, node);
+	const char *status = dt_string(dt, node, "status"), *base;
 
 	if (status && strcmp(status, "okay") && strcmp(status, "ok")) {
 		dt_note(dt, QUIPU_NOTE_IGNORED, node, "status", "the CPU is \"%.32s\"", status);
@@ -127,9 +113,9 @@ static bool usable(struct quipu_machine *m, const struct dt *dt, uint32_t node, 
 			"ppc64le, sparc64, x86_64)");
 		return false;
 	}
-	base = dt_string(dt->fdt, offset, "riscv,isa-base");
+	base = dt_string(dt, node, "riscv,isa-base");
 	if (!base)
-		base = dt_string(dt->fdt, offset, "riscv,isa");
+		base = dt_string(dt, node, "riscv,isa");
 	if (have == QUIPU_ISA_RISCV64 && base && strncmp(base, "rv64", 4)) {
 		dt_note(dt, QUIPU_NOTE_WRONG, node, "riscv,isa",
 			"\"%.16s\" is no rv64; other widths are not modelled", base);
@@ -146,18 +132,18 @@ static bool usable(struct quipu_machine *m, const struct dt *dt, uint32_t node, 
 
 /* The thread numbers of a CPU node: ibm,ppc-interrupt-server#s, else reg. Their number, 0 with a
  * note. */
-static unsigned threads_of(const struct dt *dt, uint32_t node, int address_cells, uint64_t *reg)
+static unsigned threads_of(const struct quipu_dt *dt, uint32_t node, int address_cells,
+			   uint64_t *reg)
 {
-	int offset = dt->nodes[node].offset, len;
 	const char *name = "ibm,ppc-interrupt-server#s";
-	const uint8_t *p = fdt_getprop(dt->fdt, offset, name, &len);
-	int width = 4;
+	int len, width = 4;
+	const uint8_t *p = dt_property(dt, node, name, &len);
 	unsigned n;
 
 	if (!p) {
 		name = "reg";
 		width = 4 * address_cells;
-		p = fdt_getprop(dt->fdt, offset, name, &len);
+		p = dt_property(dt, node, name, &len);
 	}
 	if (!p || len < width || len % width) {
 		dt_note(dt, QUIPU_NOTE_WRONG, node, name,
@@ -175,7 +161,7 @@ static unsigned threads_of(const struct dt *dt, uint32_t node, int address_cells
 	return n;
 }
 
-static int add_cpu(struct quipu_machine *m, const struct dt *dt, uint32_t node, uint64_t reg,
+static int add_cpu(struct quipu_machine *m, const struct quipu_dt *dt, uint32_t node, uint64_t reg,
 		   uint32_t **cpu_node)
 {
 	struct quipu_cpu *cpus;
@@ -213,7 +199,7 @@ static int by_reg(const void *a, const void *b)
 }
 
 /* Two CPUs of one number cannot be told apart by firmware. */
-static int check_numbers(const struct quipu_machine *m, const struct dt *dt, uint32_t cpus)
+static int check_numbers(const struct quipu_machine *m, const struct quipu_dt *dt, uint32_t cpus)
 {
 	uint64_t *reg = calloc(m->ncpus, sizeof(*reg));
 	int err = 0;
@@ -233,21 +219,22 @@ static int check_numbers(const struct quipu_machine *m, const struct dt *dt, uin
 	return err;
 }
 
-static bool is_cpu(const struct dt *dt, uint32_t node)
+static bool is_cpu(const struct quipu_dt *dt, uint32_t node)
 {
-	const char *type = dt_string(dt->fdt, dt->nodes[node].offset, "device_type");
+	const char *type = dt_string(dt, node, "device_type");
 
 	return (type && !strcmp(type, "cpu")) || !strncmp(dt->nodes[node].name, "cpu@", 4);
 }
 
-static int read_cpus(struct quipu_machine *m, struct dt *dt, uint32_t cpus, uint32_t **cpu_node)
+static int read_cpus(struct quipu_machine *m, struct quipu_dt *dt, uint32_t cpus,
+		     uint32_t **cpu_node)
 {
 	int cells = fdt_address_cells(dt->fdt, dt->nodes[cpus].offset), forced = -1;
 	uint64_t reg[MAX_THREADS];
 	uint32_t at;
 
 	if (machine_property(dt, cpus, "quipu,isa", &at)) {
-		const char *name = dt_string(dt->fdt, dt->nodes[at].offset, "quipu,isa");
+		const char *name = dt_string(dt, at, "quipu,isa");
 
 		forced = name ? quipu_isa_find(name) : -1;
 		if (forced < 0) {
@@ -285,11 +272,11 @@ static int read_cpus(struct quipu_machine *m, struct dt *dt, uint32_t cpus, uint
 /* Clock, tick, timing */
 
 /* A number of the machine within bounds; a bad one is noted and @fallback stays. */
-static uint64_t bounded(const struct dt *dt, uint32_t node, const char *name, uint64_t lo,
+static uint64_t bounded(const struct quipu_dt *dt, uint32_t node, const char *name, uint64_t lo,
 			uint64_t hi, uint64_t fallback)
 {
 	uint64_t v = fallback;
-	int err = dt_number(dt->fdt, dt->nodes[node].offset, name, &v);
+	int err = dt_number(dt, node, name, &v);
 
 	if (err == -ENOENT)
 		return fallback;
@@ -302,7 +289,7 @@ static uint64_t bounded(const struct dt *dt, uint32_t node, const char *name, ui
 	return v;
 }
 
-static void read_clock(struct quipu_machine *m, const struct dt *dt, uint32_t cpus,
+static void read_clock(struct quipu_machine *m, const struct quipu_dt *dt, uint32_t cpus,
 		       const uint32_t *cpu_node)
 {
 	static const char name[] = "clock-frequency";
@@ -322,9 +309,8 @@ static void read_clock(struct quipu_machine *m, const struct dt *dt, uint32_t cp
 	}
 	if (m->hz)
 		dt_note(dt, QUIPU_NOTE_UNDERSTOOD,
-			fdt_getprop(dt->fdt, dt->nodes[cpus].offset, name, NULL) ? cpus
-										 : cpu_node[0],
-			name, "%" PRIu64 " Hz", m->hz);
+			dt_property(dt, cpus, name, NULL) ? cpus : cpu_node[0], name,
+			"%" PRIu64 " Hz", m->hz);
 	else
 		dt_note(dt, QUIPU_NOTE_UNDERSTOOD, cpus, name, "none given: the default of 1 GHz");
 	if (!m->hz)
@@ -334,7 +320,7 @@ static void read_clock(struct quipu_machine *m, const struct dt *dt, uint32_t cp
 		m->timebase_hz = bounded(dt, cpu_node[0], "timebase-frequency", 1, hi, 0);
 }
 
-static void read_time(struct quipu_machine *m, const struct dt *dt, uint32_t cpus)
+static void read_time(struct quipu_machine *m, const struct quipu_dt *dt, uint32_t cpus)
 {
 	const char *timing;
 	uint32_t at;
@@ -347,7 +333,7 @@ static void read_time(struct quipu_machine *m, const struct dt *dt, uint32_t cpu
 	}
 	if (!machine_property(dt, cpus, "quipu,timing", &at))
 		return;
-	timing = dt_string(dt->fdt, dt->nodes[at].offset, "quipu,timing");
+	timing = dt_string(dt, at, "quipu,timing");
 	m->timing_full = timing && !strcmp(timing, "full");
 	if (!m->timing_full && (!timing || strcmp(timing, "base")))
 		dt_note(dt, QUIPU_NOTE_WRONG, at, "quipu,timing",
@@ -356,14 +342,14 @@ static void read_time(struct quipu_machine *m, const struct dt *dt, uint32_t cpu
 		dt_note(dt, QUIPU_NOTE_UNDERSTOOD, at, "quipu,timing", "%s", timing);
 }
 
-static void read_programs(struct quipu_machine *m, const struct dt *dt, uint32_t cpus)
+static void read_programs(struct quipu_machine *m, const struct quipu_dt *dt, uint32_t cpus)
 {
 	const char *word;
 	uint32_t at;
 
 	if (!machine_property(dt, cpus, "quipu,other-programs", &at))
 		return;
-	word = dt_string(dt->fdt, dt->nodes[at].offset, "quipu,other-programs");
+	word = dt_string(dt, at, "quipu,other-programs");
 	m->other_programs = word && !strcmp(word, "count");
 	if (!m->other_programs && (!word || strcmp(word, "helper")))
 		dt_note(dt, QUIPU_NOTE_WRONG, at, "quipu,other-programs",
@@ -376,19 +362,17 @@ static void read_programs(struct quipu_machine *m, const struct dt *dt, uint32_t
  * A private property of /cpus that nobody reads is a slip of the pen: the machine would not be what
  * its author meant. Rooms keep theirs on nodes of their own.
  */
-static void check_private(const struct dt *dt, uint32_t cpus)
+static void check_private(const struct quipu_dt *dt, uint32_t cpus)
 {
 	static const char *const known[] = {"quipu,isa", "quipu,tick-hz", "quipu,timing",
 					    "quipu,other-programs"};
-	int at;
+	const struct dt_node *node = &dt->nodes[cpus];
 
-	fdt_for_each_property_offset(at, dt->fdt, dt->nodes[cpus].offset)
-	{
-		const char *name = NULL;
+	for (uint32_t at = node->first; at < node->first + node->nprops; at++) {
+		const char *name = dt->properties[at].name;
 		bool found = false;
 
-		if (!fdt_getprop_by_offset(dt->fdt, at, &name, NULL) || !name ||
-		    strncmp(name, "quipu,", 6))
+		if (strncmp(name, "quipu,", 6))
 			continue;
 		for (size_t i = 0; i < sizeof(known) / sizeof(known[0]) && !found; i++)
 			found = !strcmp(name, known[i]);
@@ -428,10 +412,11 @@ static int add_memory(struct quipu_machine *m, uint64_t id, uint64_t bytes)
 }
 
 /* The sizes of the ranges in reg; an odd reg is noted. */
-static uint64_t range_bytes(const struct dt *dt, uint32_t node, int address_cells, int size_cells)
+static uint64_t range_bytes(const struct quipu_dt *dt, uint32_t node, int address_cells,
+			    int size_cells)
 {
 	int len, width = 4 * (address_cells + size_cells);
-	const uint8_t *p = fdt_getprop(dt->fdt, dt->nodes[node].offset, "reg", &len);
+	const uint8_t *p = dt_property(dt, node, "reg", &len);
 	uint64_t sum = 0;
 
 	if (!p || !len || len % width) {
@@ -448,13 +433,13 @@ static uint64_t range_bytes(const struct dt *dt, uint32_t node, int address_cell
 	return sum;
 }
 
-static int read_memory(struct quipu_machine *m, const struct dt *dt)
+static int read_memory(struct quipu_machine *m, const struct quipu_dt *dt)
 {
 	int address_cells = fdt_address_cells(dt->fdt, 0), size_cells = fdt_size_cells(dt->fdt, 0),
 	    err = 0;
 
 	for (uint32_t i = dt_child(dt, 0); i != DT_NONE && !err; i = dt_sibling(dt, i)) {
-		const char *type = dt_string(dt->fdt, dt->nodes[i].offset, "device_type");
+		const char *type = dt_string(dt, i, "device_type");
 		uint64_t id, bytes;
 
 		if (!type || strcmp(type, "memory"))
@@ -485,7 +470,7 @@ static char *printable_copy(const char *s)
 	return copy;
 }
 
-static int read_all(struct quipu_machine *m, struct dt *dt)
+static int read_all(struct quipu_machine *m, struct quipu_dt *dt)
 {
 	uint32_t *cpu_node = NULL, cpus = dt_find(dt, 0, "cpus");
 	int err;
@@ -495,7 +480,7 @@ static int read_all(struct quipu_machine *m, struct dt *dt)
 			   "no node /cpus: a machine is made of CPUs");
 		return -EINVAL;
 	}
-	m->model = printable_copy(dt_string(dt->fdt, dt->nodes[0].offset, "model"));
+	m->model = printable_copy(dt_string(dt, 0, "model"));
 	err = m->model ? read_cpus(m, dt, cpus, &cpu_node) : -ENOMEM;
 	if (!err)
 		err = topology_read(m, dt, cpus, cpu_node);
@@ -517,44 +502,34 @@ out:
 	return err;
 }
 
-/* Rooms ask for many: libfdt would read the whole tree for each one. */
-static int index_compatibles(struct quipu_machine *m, const struct dt *dt)
+static int read_tree(struct quipu_machine *m, const void *fdt, size_t len,
+		     struct quipu_notes *notes)
 {
-	m->compatibles = calloc(dt->n + 1u, sizeof(*m->compatibles));
-	if (!m->compatibles)
-		return -ENOMEM;
-	for (uint32_t i = 0; i < dt->n; i++) {
-		struct quipu_compatible *c = &m->compatibles[m->ncompatibles];
+	int err;
 
-		c->offset = dt->nodes[i].offset;
-		c->list = fdt_getprop(m->fdt, c->offset, "compatible", &c->len);
-		m->ncompatibles += c->list != NULL;
-	}
-	return 0;
+	m->dt = calloc(1, sizeof(*m->dt));
+	if (!m->dt)
+		return -ENOMEM;
+	m->fdt = dt_copy(fdt, len, &m->fdt_size, notes);
+	if (!m->fdt)
+		return -EINVAL;
+	err = dt_index(m->dt, m->fdt, notes);
+	if (!err)
+		err = read_all(m, m->dt);
+	m->dt->notes = NULL; /* the caller's */
+	return err;
 }
 
 struct quipu_machine *quipu_machine_parse(const void *fdt, size_t len, const char *name,
 					  struct quipu_notes *notes)
 {
 	struct quipu_machine *m = calloc(1, sizeof(*m));
-	struct dt dt = {0};
-	int err = -ENOMEM;
+	int err = m ? 0 : -ENOMEM;
 
-	if (!m)
-		goto out;
-	snprintf(m->name, sizeof(m->name), "%s", name ? name : "");
-	m->fdt = dt_copy(fdt, len, &m->fdt_size, notes);
-	if (!m->fdt) {
-		err = -EINVAL;
-		goto out;
+	if (!err) {
+		snprintf(m->name, sizeof(m->name), "%s", name ? name : "");
+		err = read_tree(m, fdt, len, notes);
 	}
-	err = dt_index(&dt, m->fdt, notes);
-	if (!err)
-		err = index_compatibles(m, &dt);
-	if (!err)
-		err = read_all(m, &dt);
-out:
-	dt_free(&dt);
 	if (!err)
 		return m;
 	if (err == -ENOMEM)
@@ -574,17 +549,32 @@ void quipu_machine_free(struct quipu_machine *m)
 	free(m->cpus);
 	free(m->caches);
 	free(m->nodes);
-	free(m->compatibles);
+	if (m->dt)
+		dt_free(m->dt);
+	free(m->dt);
 	free(m->model);
 	free(m->fdt);
 	free(m);
+}
+
+/* ---- the tree, for the rooms ---- */
+
+static int offset_of(const struct quipu_machine *m, uint32_t node)
+{
+	return node == DT_NONE ? -FDT_ERR_NOTFOUND : m->dt->nodes[node].offset;
+}
+
+const void *quipu_machine_property(const struct quipu_machine *m, int node, const char *name,
+				   int *len)
+{
+	return dt_property(m->dt, dt_at(m->dt, node), name, len);
 }
 
 int quipu_machine_cells(const struct quipu_machine *m, int node, const char *name,
 			const uint32_t **cells)
 {
 	int len;
-	const void *p = fdt_getprop(m->fdt, node, name, &len);
+	const void *p = quipu_machine_property(m, node, name, &len);
 
 	if (!p)
 		return -1;
@@ -597,20 +587,54 @@ uint64_t quipu_machine_number(const struct quipu_machine *m, int node, const cha
 {
 	uint64_t v;
 
-	return dt_number(m->fdt, node, name, &v) ? fallback : v;
+	return dt_number(m->dt, dt_at(m->dt, node), name, &v) ? fallback : v;
 }
 
 bool quipu_machine_has_string(const struct quipu_machine *m, int node, const char *name,
 			      const char *word)
 {
-	return fdt_stringlist_search(m->fdt, node, name, word) >= 0;
+	return dt_list_has(m->dt, dt_at(m->dt, node), name, word);
+}
+
+int quipu_machine_find_next(const struct quipu_machine *m, int after, const char *compatible)
+{
+	uint32_t i = after < 0 ? 0 : dt_at(m->dt, after);
+
+	if (i != DT_NONE && after >= 0)
+		i++;
+	for (; i < m->dt->n; i++)
+		if (dt_list_has(m->dt, i, "compatible", compatible))
+			return m->dt->nodes[i].offset;
+	return -FDT_ERR_NOTFOUND;
 }
 
 int quipu_machine_find(const struct quipu_machine *m, const char *compatible)
 {
-	for (size_t i = 0; i < m->ncompatibles; i++)
-		if (fdt_stringlist_contains(m->compatibles[i].list, m->compatibles[i].len,
-					    compatible))
-			return m->compatibles[i].offset;
-	return -FDT_ERR_NOTFOUND;
+	return quipu_machine_find_next(m, -1, compatible);
+}
+
+int quipu_machine_by_phandle(const struct quipu_machine *m, uint32_t phandle)
+{
+	return offset_of(m, dt_by_phandle(m->dt, phandle));
+}
+
+int quipu_machine_child(const struct quipu_machine *m, int node)
+{
+	uint32_t i = dt_at(m->dt, node);
+
+	return offset_of(m, i == DT_NONE ? DT_NONE : dt_child(m->dt, i));
+}
+
+int quipu_machine_sibling(const struct quipu_machine *m, int node)
+{
+	uint32_t i = dt_at(m->dt, node);
+
+	return offset_of(m, i == DT_NONE ? DT_NONE : dt_sibling(m->dt, i));
+}
+
+char *quipu_machine_path(const struct quipu_machine *m, int node)
+{
+	uint32_t i = dt_at(m->dt, node);
+
+	return i == DT_NONE ? strdup("?") : dt_path(m->dt, i);
 }

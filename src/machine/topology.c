@@ -10,15 +10,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <libfdt.h>
-
 #include <quipu/bits.h>
 
 #include "machine/internal.h"
 
 struct map {
 	struct quipu_machine *m;
-	struct dt *dt;
+	struct quipu_dt *dt;
 	const uint32_t *cpu_node;
 	bool *seen;
 	unsigned clusters; /* met so far */
@@ -43,7 +41,7 @@ static int numbered(const char *name, const char *word)
 static int place(struct map *map, uint32_t node, const struct quipu_cpu *where)
 {
 	int len;
-	const void *p = fdt_getprop(map->dt->fdt, map->dt->nodes[node].offset, "cpu", &len);
+	const void *p = dt_property(map->dt, node, "cpu", &len);
 	uint32_t target = p && len == 4 ? dt_by_phandle(map->dt, bits_be32(p)) : DT_NONE;
 	unsigned thread = where->thread;
 	bool found = false;
@@ -78,7 +76,7 @@ static int read_core(struct map *map, uint32_t node, struct quipu_cpu where)
 {
 	where.core = map->cores++;
 	where.thread = 0;
-	if (fdt_getprop(map->dt->fdt, map->dt->nodes[node].offset, "cpu", NULL))
+	if (dt_property(map->dt, node, "cpu", NULL))
 		return place(map, node, &where);
 	for (uint32_t i = dt_child(map->dt, node); i != DT_NONE; i = dt_sibling(map->dt, i)) {
 		int thread = numbered(map->dt->nodes[i].name, "thread"), err;
@@ -119,7 +117,8 @@ static int read_level(struct map *map, uint32_t node, struct quipu_cpu where, bo
 	return 0;
 }
 
-static void without_map(struct quipu_machine *m, const struct dt *dt, const uint32_t *cpu_node)
+static void without_map(struct quipu_machine *m, const struct quipu_dt *dt,
+			const uint32_t *cpu_node)
 {
 	unsigned core = 0, thread = 0;
 
@@ -127,7 +126,7 @@ static void without_map(struct quipu_machine *m, const struct dt *dt, const uint
 		struct quipu_cpu *cpu = &m->cpus[i];
 		uint64_t chip = 0;
 
-		dt_number(dt->fdt, cpu->offset, "ibm,chip-id", &chip);
+		dt_number(dt, cpu_node[i], "ibm,chip-id", &chip);
 		if (i && cpu_node[i] == cpu_node[i - 1])
 			thread++;
 		else if (i)
@@ -141,7 +140,8 @@ static void without_map(struct quipu_machine *m, const struct dt *dt, const uint
 	}
 }
 
-static int read_map(struct quipu_machine *m, struct dt *dt, uint32_t node, const uint32_t *cpu_node)
+static int read_map(struct quipu_machine *m, struct quipu_dt *dt, uint32_t node,
+		    const uint32_t *cpu_node)
 {
 	struct map map = {
 		.m = m, .dt = dt, .cpu_node = cpu_node, .seen = calloc(m->ncpus, sizeof(bool))};
@@ -160,13 +160,12 @@ static int read_map(struct quipu_machine *m, struct dt *dt, uint32_t node, const
 	return err;
 }
 
-static void read_nodes(struct quipu_machine *m, struct dt *dt, const uint32_t *cpu_node)
+static void read_nodes(struct quipu_machine *m, struct quipu_dt *dt, const uint32_t *cpu_node)
 {
 	for (unsigned i = 0; i < m->ncpus; i++) {
 		uint64_t id = 0;
 
-		if (!dt_number(dt->fdt, m->cpus[i].offset, "numa-node-id", &id) &&
-		    id >= QUIPU_MAX_NODES) {
+		if (!dt_number(dt, cpu_node[i], "numa-node-id", &id) && id >= QUIPU_MAX_NODES) {
 			dt_note(dt, QUIPU_NOTE_WRONG, cpu_node[i], "numa-node-id",
 				"is above %u; taken as 0", QUIPU_MAX_NODES - 1);
 			id = 0;
@@ -175,7 +174,8 @@ static void read_nodes(struct quipu_machine *m, struct dt *dt, const uint32_t *c
 	}
 }
 
-int topology_read(struct quipu_machine *m, struct dt *dt, uint32_t cpus, const uint32_t *cpu_node)
+int topology_read(struct quipu_machine *m, struct quipu_dt *dt, uint32_t cpus,
+		  const uint32_t *cpu_node)
 {
 	uint32_t node = dt_find(dt, cpus, "cpu-map");
 	int err = -ENOENT;

@@ -202,10 +202,12 @@ static void put_printable(FILE *f, const char *s)
 
 /* "rv64imafdc_zicsr..." of riscv,isa, or of base and extensions: single letters first, as the
  * kernel prints. */
-static void put_riscv_isa(FILE *f, const void *fdt, int offset)
+static void put_riscv_isa(FILE *f, const struct quipu_machine *m, const struct quipu_cpu *cpu)
 {
 	static const char ext[] = "riscv,isa-extensions";
-	const char *isa = dt_string(fdt, offset, "riscv,isa");
+	const void *fdt = m->fdt;
+	int offset = cpu->offset;
+	const char *isa = dt_string(m->dt, dt_at(m->dt, offset), "riscv,isa");
 	int n = fdt_stringlist_count(fdt, offset, ext);
 
 	if (isa) {
@@ -228,12 +230,13 @@ static void put_riscv_isa(FILE *f, const void *fdt, int offset)
 
 static void riscv_cpuinfo(FILE *f, const struct quipu_machine *m, const struct quipu_cpu *cpu)
 {
-	const char *mmu = dt_string(m->fdt, cpu->offset, "mmu-type");
-	const char *uarch = dt_string(m->fdt, cpu->offset, "compatible");
+	uint32_t node = dt_at(m->dt, cpu->offset);
+	const char *mmu = dt_string(m->dt, node, "mmu-type");
+	const char *uarch = dt_string(m->dt, node, "compatible");
 
 	fprintf(f, "processor\t: %u\nhart\t\t: %llu\nisa\t\t: ", cpu->number,
 		(unsigned long long)cpu->reg);
-	put_riscv_isa(f, m->fdt, cpu->offset);
+	put_riscv_isa(f, m, cpu);
 	fputs("\nmmu\t\t: ", f);
 	put_printable(f, mmu && !strncmp(mmu, "riscv,", 6) ? mmu + 6 : "none");
 	if (uarch && strcmp(uarch, "riscv")) {

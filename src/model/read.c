@@ -198,9 +198,9 @@ static void read_ports(const struct reader *r)
 static void read_replacement(const struct reader *r)
 {
 	int len;
-	const char *word =
-		r->cpus < 0 ? NULL
-			    : fdt_getprop(r->machine->fdt, r->cpus, "quipu,replacement", &len);
+	const char *word = r->cpus < 0 ? NULL
+				       : quipu_machine_property(r->machine, r->cpus,
+								"quipu,replacement", &len);
 
 	if (!word)
 		return;

@@ -20,9 +20,17 @@
 #define MAX_DEPTH    16
 #define PHANDLE_BASE 0x10000u /* the catalog's count from here on, past those of the machine */
 
+/* Whether all of the tree is sound is asked only where its root may be a catalog's. */
 bool imc_catalog_is(const void *fdt, size_t len)
 {
-	return !fdt_check_full(fdt, len) && !fdt_node_check_compatible(fdt, 0, COMPATIBLE) &&
+	int n;
+	const void *list;
+
+	if (len < FDT_V17_SIZE || fdt_check_header(fdt) || fdt_totalsize(fdt) > len)
+		return false;
+	list = fdt_getprop(fdt, 0, "compatible", &n);
+	return list && memmem(list, (size_t)n, COMPATIBLE, sizeof(COMPATIBLE)) &&
+	       !fdt_check_full(fdt, len) && !fdt_node_check_compatible(fdt, 0, COMPATIBLE) &&
 	       fdt_path_offset(fdt, "/cpus") < 0;
 }
 

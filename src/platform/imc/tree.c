@@ -44,18 +44,10 @@ unsigned imc_chips(const struct quipu_machine *m, uint32_t *ids)
 
 struct reader {
 	const struct quipu_machine *m;
-	const void *fdt;
 	struct quipu_notes *notes;
 	struct imc_tree *tree;
 	const char *path; /* of the unit that is read */
 	int err;
-	/* The nodes that have a phandle, in the tree's order: libfdt would walk all of it for each
-	 * unit. */
-	struct handle {
-		uint32_t phandle;
-		int node;
-	} * handles;
-	unsigned nhandles;
 };
 
 #define SAY(r, kind, path, ...)                                                                    \
@@ -65,10 +57,10 @@ struct reader {
 	} while (0)
 
 /* A property that is one string, ended inside it; NULL when absent or not so. */
-static const char *text_of(const void *fdt, int node, const char *name)
+static const char *text_of(const struct quipu_machine *m, int node, const char *name)
 {
 	int len;
-	const char *p = fdt_getprop(fdt, node, name, &len);
+	const char *p = quipu_machine_property(m, node, name, &len);
 
 	return p && len > 0 && memchr(p, 0, (size_t)len) ? p : NULL;
 }
@@ -77,7 +69,7 @@ static const char *text_of(const void *fdt, int node, const char *name)
 static bool cell_of(const struct reader *r, int node, const char *name, uint32_t *value)
 {
 	int len;
-	const void *p = fdt_getprop(r->fdt, node, name, &len);
+	const void *p = quipu_machine_property(r->m, node, name, &len);
 
 	if (!p || len < 4)
 		return false;
@@ -133,52 +125,30 @@ struct said {
 	const void *reg;			/* NULL: absent, or too short */
 };
 
-/* In one pass over the properties, of which a name that is there twice is the first. */
-static struct said read_said(const void *fdt, int node)
+static struct said read_said(const struct quipu_machine *m, int node)
 {
-	struct said said = {0};
-	const struct {
-		const char *name;
-		const char **to;
-	} rows[] = {{"event-name", &said.name},
-		    {"scale", &said.scale},
-		    {"unit", &said.unit},
-		    {"desc", &said.desc}};
-	unsigned seen = 0;
-	int prop;
+	int len;
+	const void *reg = quipu_machine_property(m, node, "reg", &len);
 
-	fdt_for_each_property_offset(prop, fdt, node)
-	{
-		const char *name = NULL;
-		int len;
-		const void *p = fdt_getprop_by_offset(fdt, prop, &name, &len);
-		unsigned i = 0;
-
-		if (!p || !name)
-			continue;
-		while (i < 4 && strcmp(name, rows[i].name))
-			i++;
-		if (seen >> i & 1 || (i == 4 && strcmp(name, "reg")))
-			continue;
-		seen |= 1u << i;
-		if (i == 4)
-			said.reg = len < 4 ? NULL : p;
-		else
-			*rows[i].to = len > 0 && memchr(p, 0, (size_t)len) ? p : NULL;
-	}
-	return said;
+	return (struct said){
+		.name = text_of(m, node, "event-name"),
+		.scale = text_of(m, node, "scale"),
+		.unit = text_of(m, node, "unit"),
+		.desc = text_of(m, node, "desc"),
+		.reg = reg && len >= 4 ? reg : NULL,
+	};
 }
 
 static int add_event(struct reader *r, struct imc_unit *u, int node, const char *prefix,
 		     uint32_t base, const struct said *unit)
 {
-	struct said said = read_said(r->fdt, node);
+	struct said said = read_said(r->m, node);
 	const char *suffix = said.name;
 	struct imc_event *e;
 
 	if (!suffix || !said.reg) {
 		SAY(r, WRONG, r->path, "event %s has no %s; left out",
-		    fdt_get_name(r->fdt, node, NULL), suffix ? "reg" : "event-name");
+		    fdt_get_name(r->m->fdt, node, NULL), suffix ? "reg" : "event-name");
 		return 0;
 	}
 	if (u->nevents == IMC_MAX_EVENTS)
@@ -189,7 +159,7 @@ static int add_event(struct reader *r, struct imc_unit *u, int node, const char 
 		return -ENOMEM;
 	if (!*e->name || !printable(e->name)) {
 		SAY(r, WRONG, r->path, "event %s has a name that cannot be a file; left out",
-		    fdt_get_name(r->fdt, node, NULL));
+		    fdt_get_name(r->m->fdt, node, NULL));
 		free(e->name);
 		return 0;
 	}
@@ -289,43 +259,16 @@ static void check_added_twice(struct reader *r, const struct imc_unit *u, uint32
 		    lowest, base, u->events[0].name, u->events[0].config);
 }
 
-static void read_handles(struct reader *r)
-{
-	unsigned n = 0;
-
-	for (int node = 0; node >= 0; node = fdt_next_node(r->fdt, node, NULL))
-		n++;
-	r->handles = calloc(n ? n : 1, sizeof(*r->handles));
-	if (!r->handles) {
-		r->err = -ENOMEM;
-		return;
-	}
-	for (int node = 0; node >= 0 && r->nhandles < n; node = fdt_next_node(r->fdt, node, NULL)) {
-		uint32_t phandle = fdt_get_phandle(r->fdt, node);
-
-		if (phandle && phandle != UINT32_MAX)
-			r->handles[r->nhandles++] = (struct handle){phandle, node};
-	}
-}
-
-static int find_handle(const struct reader *r, uint32_t phandle)
-{
-	for (unsigned i = 0; i < r->nhandles; i++)
-		if (r->handles[i].phandle == phandle)
-			return r->handles[i].node;
-	return -1;
-}
-
 static void read_events(struct reader *r, struct imc_unit *u, int unit)
 {
-	const struct said common = read_said(r->fdt, unit);
-	const char *prefix = text_of(r->fdt, unit, "events-prefix");
+	const struct said common = read_said(r->m, unit);
+	const char *prefix = text_of(r->m, unit, "events-prefix");
 	uint32_t phandle, base = 0;
 	int list = -1, child;
 	unsigned n = 0;
 
 	if (cell_of(r, unit, "events", &phandle))
-		list = find_handle(r, phandle);
+		list = quipu_machine_by_phandle(r->m, phandle);
 	if (list < 0 || !prefix) {
 		SAY(r, WRONG, u->path, "%s: the PMU has no events",
 		    prefix ? "events points to no node" : "events-prefix is missing");
@@ -333,14 +276,16 @@ static void read_events(struct reader *r, struct imc_unit *u, int unit)
 	}
 	if (!cell_of(r, unit, "reg", &base))
 		SAY(r, WRONG, u->path, "reg is missing; taken as 0");
-	fdt_for_each_subnode(child, r->fdt, list) n++;
+	for (child = quipu_machine_child(r->m, list); child >= 0;
+	     child = quipu_machine_sibling(r->m, child))
+		n++;
 	u->events = calloc(n ? n : 1, sizeof(*u->events));
 	if (!u->events) {
 		r->err = -ENOMEM;
 		return;
 	}
-	fdt_for_each_subnode(child, r->fdt, list)
-	{
+	for (child = quipu_machine_child(r->m, list); child >= 0;
+	     child = quipu_machine_sibling(r->m, child)) {
 		r->err = add_event(r, u, child, prefix, base, &common);
 		if (r->err)
 			return;
@@ -413,8 +358,8 @@ static const char *taken_away(const struct imc_tree *t, const struct imc_unit *u
 static void read_chips(struct reader *r, struct imc_unit *u, int node, bool firmware)
 {
 	int ids, bases;
-	const uint8_t *id = fdt_getprop(r->fdt, node, "chip-id", &ids);
-	const uint8_t *base = fdt_getprop(r->fdt, node, "base-addr", &bases);
+	const uint8_t *id = quipu_machine_property(r->m, node, "chip-id", &ids);
+	const uint8_t *base = quipu_machine_property(r->m, node, "base-addr", &bases);
 	uint32_t offset = 0, chips[IMC_MAX_CHIPS];
 
 	cell_of(r, node, "offset", &offset);
@@ -439,7 +384,7 @@ static bool known_type(uint32_t type)
 /* One unit node into @u. False: it is left out, with its note. */
 static bool read_unit(struct reader *r, struct imc_unit *u, int node, bool firmware)
 {
-	const char *name = fdt_get_name(r->fdt, node, NULL), *why;
+	const char *name = fdt_get_name(r->m->fdt, node, NULL), *why;
 	size_t stem = name ? strcspn(name, "@") : 0;
 	uint32_t type, offset;
 
@@ -450,9 +395,9 @@ static bool read_unit(struct reader *r, struct imc_unit *u, int node, bool firmw
 		return false;
 	if (!cell_of(r, node, "type", &type) || !known_type(type)) {
 		SAY(r, WRONG, u->path, "type is %s; the unit is left out",
-		    fdt_getprop(r->fdt, node, "type", NULL) ? "none of "
-							      "0x10, 0x4, 0x1, 0x2"
-							    : "missing");
+		    quipu_machine_property(r->m, node, "type", NULL) ? "none of "
+								       "0x10, 0x4, 0x1, 0x2"
+								     : "missing");
 		return false;
 	}
 	u->type = type;
@@ -507,7 +452,7 @@ static void take_region(struct reader *r, const struct imc_unit *u, int node)
 static void read_machine(struct reader *r)
 {
 	struct imc_tree *t = r->tree;
-	int top = quipu_machine_find(r->m, TOP_COMPATIBLE), len;
+	int top = quipu_machine_find(r->m, TOP_COMPATIBLE);
 	const char *names;
 
 	t->pvr = (uint32_t)quipu_machine_number(r->m, r->m->cpus[0].offset, "cpu-version",
@@ -516,9 +461,9 @@ static void read_machine(struct reader *r)
 	if (top < 0)
 		return;
 	t->available = quipu_machine_number(r->m, top, "quipu,availability", IMC_AVAILABLE);
-	t->exact = fdt_getprop(r->fdt, top, "quipu,imc-exact", &len) != NULL;
-	t->nest_down = fdt_getprop(r->fdt, top, "quipu,nest-down", &len) != NULL;
-	names = text_of(r->fdt, top, "quipu,imc-names");
+	t->exact = quipu_machine_property(r->m, top, "quipu,imc-exact", NULL) != NULL;
+	t->nest_down = quipu_machine_property(r->m, top, "quipu,nest-down", NULL) != NULL;
+	names = text_of(r->m, top, "quipu,imc-names");
 	t->document_names = names && !strcmp(names, "document");
 }
 
@@ -580,19 +525,16 @@ static void check_shared(struct reader *r)
 int imc_tree_read(const struct quipu_machine *m, bool firmware, struct quipu_notes *notes,
 		  struct imc_tree *t)
 {
-	struct reader r = {.m = m, .fdt = m->fdt, .notes = notes, .tree = t};
+	struct reader r = {.m = m, .notes = notes, .tree = t};
 
 	memset(t, 0, sizeof(*t));
 	t->units = calloc(IMC_MAX_UNITS, sizeof(*t->units));
 	if (!t->units)
 		return -ENOMEM;
 	read_machine(&r);
-	read_handles(&r);
-	for (int node = fdt_node_offset_by_compatible(r.fdt, -1, UNIT_COMPATIBLE);
-	     node >= 0 && !r.err;
-	     node = fdt_node_offset_by_compatible(r.fdt, node, UNIT_COMPATIBLE)) {
+	for (int node = quipu_machine_find(m, UNIT_COMPATIBLE); node >= 0 && !r.err;
+	     node = quipu_machine_find_next(m, node, UNIT_COMPATIBLE)) {
 		struct imc_unit *u = &t->units[t->nunits];
-		char path[256];
 
 		if (t->nunits == IMC_MAX_UNITS) {
 			SAY(&r, WRONG, "/", "more than %u units; the rest is left out",
@@ -600,9 +542,7 @@ int imc_tree_read(const struct quipu_machine *m, bool firmware, struct quipu_not
 			break;
 		}
 		memset(u, 0, sizeof(*u));
-		if (fdt_get_path(r.fdt, node, path, sizeof(path)))
-			strcpy(path, "?");
-		u->path = strdup(path);
+		u->path = quipu_machine_path(m, node);
 		r.path = u->path;
 		if (!u->path || !read_unit(&r, u, node, firmware)) {
 			r.err = u->path ? 0 : -ENOMEM;
@@ -620,7 +560,6 @@ int imc_tree_read(const struct quipu_machine *m, bool firmware, struct quipu_not
 		t->region_size = 0x40000;
 		t->control_offset = 0x3fc00;
 	}
-	free(r.handles);
 	if (r.err)
 		imc_tree_free(t);
 	return r.err;

@@ -64,14 +64,14 @@ int lpar_check_names(const struct lpar_tree *t, int node, const char *const *kno
 
 bool lpar_flag(const struct lpar_tree *t, int node, const char *name)
 {
-	return fdt_getprop(t->m->fdt, node, name, NULL) != NULL;
+	return quipu_machine_property(t->m, node, name, NULL) != NULL;
 }
 
 /* The string of a property; @fallback when it is absent, NULL with a note when it is none. */
 const char *lpar_string(const struct lpar_tree *t, int node, const char *name, const char *fallback)
 {
 	int len;
-	const char *s = fdt_getprop(t->m->fdt, node, name, &len);
+	const char *s = quipu_machine_property(t->m, node, name, &len);
 
 	if (!s)
 		return fallback;
@@ -124,7 +124,7 @@ static int read_rtas(const struct lpar_tree *t, struct quipu_lpar *l)
 
 	if (node < 0)
 		return 0; /* no RTAS: no call */
-	token = fdt_getprop(t->m->fdt, node, QUIPU_LPAR_PERFTOOLS, &len);
+	token = quipu_machine_property(t->m, node, QUIPU_LPAR_PERFTOOLS, &len);
 	base = quipu_machine_number(t->m, node, "linux,rtas-base", UINT64_MAX);
 	size = quipu_machine_number(t->m, node, "rtas-size", UINT64_MAX);
 	if (base == UINT64_MAX || size == UINT64_MAX) /* Linux takes RTAS as absent */
@@ -187,11 +187,11 @@ static int read_map(const struct lpar_tree *t, int node, struct quipu_hvmap **ma
 	if (!modules)
 		return -ENOMEM;
 	rc = read_modules(t, node, modules, &o.nmodules);
-	bytes = fdt_getprop(t->m->fdt, node, "quipu,symbols", &len);
+	bytes = quipu_machine_property(t->m, node, "quipu,symbols", &len);
 	if (!rc && !bytes)
 		rc = lpar_wrong(
 			t, node, "quipu,symbols",
-			fdt_getprop(t->m->fdt, node, "quipu,symbol-map", NULL)
+			quipu_machine_property(t->m, node, "quipu,symbol-map", NULL)
 				? "files are not read from here: put the map into the tree, quipu,symbols = /incbin/(\"FILE\")"
 				: "the map of the hypervisor's code is missing");
 	if (bytes && len && !((const char *)bytes)[len - 1]) /* written as a string */

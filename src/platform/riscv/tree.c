@@ -47,8 +47,9 @@ static struct place place_of(const struct quipu_machine *m)
 static const void *property(const struct place *at, const char *name, int *len)
 {
 	for (int i = 0; i < 3; i++) {
-		const void *p =
-			at->nodes[i] >= 0 ? fdt_getprop(at->m->fdt, at->nodes[i], name, len) : NULL;
+		const void *p = at->nodes[i] >= 0
+					? quipu_machine_property(at->m, at->nodes[i], name, len)
+					: NULL;
 
 		if (p)
 			return p;
@@ -194,7 +195,7 @@ static bool isa_has(const struct quipu_machine *m, int cpu, const char *name)
 
 	if (quipu_machine_has_string(m, cpu, "riscv,isa-extensions", name))
 		return true;
-	isa = fdt_getprop(m->fdt, cpu, "riscv,isa", &len);
+	isa = quipu_machine_property(m, cpu, "riscv,isa", &len);
 	if (!isa || len < 5 || isa[len - 1] != '\0')
 		return false;
 	if (n == 1) {
@@ -230,7 +231,7 @@ int riscv_tree_hart(struct quipu_riscv *rv, struct hart *h, struct quipu_notes *
 	uint64_t width = quipu_machine_number(m, cpu->offset, "quipu,hpm-width", DEFAULT_HPM_WIDTH);
 
 	if (rv->config.driver == RISCV_DRIVER_LEGACY &&
-	    !fdt_getprop(m->fdt, cpu->offset, "quipu,hpm-mask", NULL))
+	    !quipu_machine_property(m, cpu->offset, "quipu,hpm-mask", NULL))
 		mask = 0;
 	if (mask & ~(uint64_t)HART_PROGRAMMABLE) {
 		quipu_note(notes, QUIPU_NOTE_WRONG, cpu->path,
@@ -398,9 +399,9 @@ int riscv_tree_tables(struct quipu_riscv *rv, struct quipu_notes *notes)
 	if (!t->ranges || !t->raws || !t->aliases)
 		return -ENOMEM;
 	parse_rows(&p, node, counters, 3, range_row);
-	if (fdt_getprop(rv->machine->fdt, node, counters, NULL))
+	if (quipu_machine_property(rv->machine, node, counters, NULL))
 		parse_rows(&p, node, events, 3, alias_row);
-	else if (fdt_getprop(rv->machine->fdt, node, events, NULL))
+	else if (quipu_machine_property(rv->machine, node, events, NULL))
 		quipu_note(notes, QUIPU_NOTE_WRONG, "/pmu:riscv,event-to-mhpmevent",
 			   "needs riscv,event-to-mhpmcounters beside it; it is ignored");
 	parse_rows(&p, node, raws, 5, raw_row);

@@ -112,11 +112,11 @@ int rock_tree_read(const struct quipu_machine *m, struct quipu_notes *notes, str
 			     "an event costs no more than a million cycles");
 	t->config = (struct quipu_rock_config){
 		.chips = (unsigned)chips,
-		.strict = fdt_getprop(m->fdt, node, "quipu,strict", NULL),
+		.strict = quipu_machine_property(m, node, "quipu,strict", NULL),
 		.trap_cycles = (unsigned)trap,
 		.owner_cycles = (unsigned)owner,
 	};
-	t->records = fdt_getprop(m->fdt, node, "quipu,records", NULL);
+	t->records = quipu_machine_property(m, node, "quipu,records", NULL);
 	fdt_for_each_subnode(child, m->fdt, node)
 	{
 		int err = read_guest(m, notes, child, t);

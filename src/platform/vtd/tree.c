@@ -46,7 +46,7 @@ static void wrong(struct at *at, const char *property, const char *fmt, ...)
 
 static bool has(const struct at *at, const char *name)
 {
-	return fdt_getprop(at->machine->fdt, at->node, name, NULL);
+	return quipu_machine_property(at->machine, at->node, name, NULL);
 }
 
 static void number64(struct at *at, const char *name, uint64_t *value)
@@ -270,7 +270,7 @@ static void read_couple(struct at *at, struct dma_config *c)
 {
 	static const char *const calls[DMA_COUPLES] = {"read", "write", "send", "recv"};
 	int len = 0;
-	const char *p = fdt_getprop(at->machine->fdt, at->node, "quipu,couple", &len);
+	const char *p = quipu_machine_property(at->machine, at->node, "quipu,couple", &len);
 	const char *end = p ? p + len : NULL;
 
 	if (p && (!len || p[len - 1]))
@@ -450,7 +450,7 @@ static void read_trace(struct at *at, struct vtd_unit_node *u)
 	}
 	*m = (struct vtd_master_node){.domain = -1};
 	dma_config_init(&m->config, DMA_TRACE);
-	m->config.trace = fdt_getprop(at->machine->fdt, at->node, "quipu,trace", &len);
+	m->config.trace = quipu_machine_property(at->machine, at->node, "quipu,trace", &len);
 	m->config.trace_len = len > 0 ? (size_t)len : 0;
 	flag(at, "quipu,loop", &m->config.loop);
 	if (has(at, "quipu,time-scale")) {
@@ -548,5 +548,5 @@ int vtd_tree_unit(const struct quipu_machine *m, int node, unsigned index,
 
 int vtd_tree_next(const struct quipu_machine *m, int after)
 {
-	return fdt_node_offset_by_compatible(m->fdt, after, "quipu,vtd");
+	return quipu_machine_find_next(m, after, "quipu,vtd");
 }
