@@ -21,16 +21,20 @@ static quipu_signal alias(quipu_signal signal)
 	return signal == QUIPU_SIGNAL_REF_CYCLES ? QUIPU_SIGNAL_CYCLES : quipu_model_alias(signal);
 }
 
+/* Places are given in their order (give_index): behind the last one there is nothing. A room may
+ * ask for hundreds of signals that nobody wants. */
 static int find_index(const struct session *s, quipu_signal signal)
 {
+	const struct seg_header *h = s->head;
+
 	signal = alias(signal);
 	if (signal == QUIPU_SIGNAL_NONE)
 		return -1;
-	for (unsigned k = 0; k < SEG_LANES; k++)
-		if (s->head->lane_signal[k] == signal)
+	for (unsigned k = 0; k < SEG_LANES && h->lane_signal[k] != QUIPU_SIGNAL_NONE; k++)
+		if (h->lane_signal[k] == signal)
 			return (int)k;
-	for (unsigned k = 0; k < SEG_SCALARS; k++)
-		if (s->head->scalar_signal[k] == signal)
+	for (unsigned k = 0; k < SEG_SCALARS && h->scalar_signal[k] != QUIPU_SIGNAL_NONE; k++)
+		if (h->scalar_signal[k] == signal)
 			return (int)(SEG_LANES + k);
 	return -1;
 }
