@@ -323,10 +323,8 @@ char *dt_path(const struct quipu_dt *dt, uint32_t node)
 {
 	uint32_t chain[DT_MAX_DEPTH + 1];
 	size_t n = 0, len = 0;
-	char *path = malloc(DT_MAX_DEPTH * (PATH_NAME + 1) + 2);
+	char path[DT_MAX_DEPTH * (PATH_NAME + 1) + 2];
 
-	if (!path)
-		return NULL;
 	for (uint32_t i = node; i != DT_NONE && dt->nodes[i].parent != DT_NONE;
 	     i = dt->nodes[i].parent)
 		chain[n++] = i;
@@ -339,8 +337,7 @@ char *dt_path(const struct quipu_dt *dt, uint32_t node)
 	}
 	if (!len)
 		path[len++] = '/';
-	path[len] = '\0';
-	return path;
+	return strndup(path, len);
 }
 
 void dt_note(const struct quipu_dt *dt, enum quipu_note_kind kind, uint32_t node,

@@ -19,7 +19,7 @@
 struct imc_memory {
 	uint64_t base;
 	size_t size;
-	uint8_t *data;
+	uint8_t *data; /* NULL: zero, nothing was written yet */
 };
 
 /* A counter of an engine: what it has not posted, and what moves it. */
@@ -142,6 +142,8 @@ struct quipu_imc *imc_new(const struct quipu_machine *, struct quipu_signals *,
 
 struct imc_memory *imc_memory_add(struct quipu_imc *, uint64_t base, size_t size);
 struct imc_memory *imc_memory_find(const struct quipu_imc *, uint64_t address, size_t len);
+/* To write to: made now, for most of what drivers allocate is never used. NULL: out of memory. */
+uint8_t *imc_memory_bytes(struct imc_memory *, uint64_t address);
 uint64_t imc_load(const struct quipu_imc *, uint64_t address);
 bool imc_store(struct quipu_imc *, uint64_t address, uint64_t value);
 void imc_memory_free(struct quipu_imc *);

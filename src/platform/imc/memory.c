@@ -51,11 +51,7 @@ struct imc_memory *imc_memory_add(struct quipu_imc *imc, uint64_t base, size_t s
 	m = calloc(1, sizeof(*m));
 	if (!m)
 		return NULL;
-	*m = (struct imc_memory){base, size, calloc(1, size)};
-	if (!m->data) {
-		free(m);
-		return NULL;
-	}
+	*m = (struct imc_memory){.base = base, .size = size};
 	while (at && imc->memory[at - 1]->base > base) {
 		imc->memory[at] = imc->memory[at - 1];
 		at--;
@@ -63,6 +59,13 @@ struct imc_memory *imc_memory_add(struct quipu_imc *imc, uint64_t base, size_t s
 	imc->memory[at] = m;
 	imc->nmemory++;
 	return m;
+}
+
+uint8_t *imc_memory_bytes(struct imc_memory *m, uint64_t address)
+{
+	if (!m->data)
+		m->data = calloc(1, m->size);
+	return m->data ? m->data + (address - m->base) : NULL;
 }
 
 void imc_memory_free(struct quipu_imc *imc)
@@ -78,18 +81,18 @@ uint64_t imc_load(const struct quipu_imc *imc, uint64_t address)
 {
 	const struct imc_memory *m = imc_memory_find(imc, address, 8);
 
-	return m ? bits_be64(m->data + (address - m->base)) : 0;
+	return m && m->data ? bits_be64(m->data + (address - m->base)) : 0;
 }
 
 bool imc_store(struct quipu_imc *imc, uint64_t address, uint64_t value)
 {
 	struct imc_memory *m = imc_memory_find(imc, address, 8);
+	uint8_t *to = m ? imc_memory_bytes(m, address) : NULL;
 
 	value = __builtin_bswap64(value);
-	if (m)
-		memcpy(m->data + (address - m->base), &value,
-		       8); /* host is little-endian (segment.h) */
-	return m;
+	if (to)
+		memcpy(to, &value, 8); /* host is little-endian (segment.h) */
+	return to;
 }
 
 uint64_t quipu_imc_alloc(struct quipu_imc *imc, size_t size)
@@ -110,19 +113,26 @@ int quipu_imc_read(struct quipu_imc *imc, uint64_t address, void *buf, size_t le
 	m = imc_memory_find(imc, address, len);
 	if (!m)
 		return -EFAULT;
-	memcpy(buf, m->data + (address - m->base), len);
+	if (m->data)
+		memcpy(buf, m->data + (address - m->base), len);
+	else
+		memset(buf, 0, len);
 	return 0;
 }
 
 int quipu_imc_write(struct quipu_imc *imc, uint64_t address, const void *buf, size_t len)
 {
 	struct imc_memory *m;
+	uint8_t *to;
 
 	imc_sync(imc); /* what was posted before the write comes before it */
 	m = imc_memory_find(imc, address, len);
 	if (!m)
 		return -EFAULT;
-	memcpy(m->data + (address - m->base), buf, len);
+	to = imc_memory_bytes(m, address);
+	if (!to)
+		return -ENOMEM;
+	memcpy(to, buf, len);
 	return 0;
 }
 

@@ -275,7 +275,8 @@ void imc_chip_post(struct quipu_imc *imc, struct imc_chip_state *c)
 
 static void clear_area(struct quipu_imc *imc, struct imc_chip_state *c)
 {
-	memset(c->memory->data, 0, AREA);
+	if (c->memory->data)
+		memset(c->memory->data, 0, AREA);
 	for (unsigned i = 0; i < imc->nest.n; i++)
 		c->counter[i].total = 0;
 	memset(c->visits, 0, sizeof(c->visits));
@@ -389,7 +390,8 @@ void imc_chip_power_on(struct quipu_imc *imc, struct imc_chip_state *c, uint64_t
 {
 	if (!c->region)
 		return;
-	memset(c->memory->data, 0, c->memory->size);
+	if (c->memory->data)
+		memset(c->memory->data, 0, c->memory->size);
 	c->first = true;
 	c->running = c->want_init = false;
 	c->state = 1;

@@ -45,9 +45,9 @@ static unsigned buffer_records(struct quipu_imc *imc, uint64_t scom, uint64_t ad
 
 static uint8_t *buffer_data(const struct quipu_imc *imc, uint64_t address)
 {
-	const struct imc_memory *m = imc_memory_find(imc, address, IMC_RECORD);
+	struct imc_memory *m = imc_memory_find(imc, address, IMC_RECORD);
 
-	return m ? m->data + (address - m->base) : NULL;
+	return m ? imc_memory_bytes(m, address) : NULL;
 }
 
 /* What CPMC@n (0, 1) counts, as the register selects it; NULL: nothing that is modelled. */
