@@ -190,12 +190,18 @@ static int hold_program(struct run *run, char *const argv[])
 	struct session_error err;
 	int rc = session_prepare(run->session, argv, &err);
 
-	if (!rc) {
-		run->task = session_task(run->session);
+	if (!rc)
 		return 0;
-	}
 	cli_error("%s", err.text);
 	return rc == -ENOENT || rc == -ENOTDIR ? 127 : 126;
+}
+
+static int attach(struct run *run, const struct run_options *o)
+{
+	if (session_attach(run->session, run->system, o->task_new, o->task_arg))
+		return cli_error("out of memory");
+	run->task = session_task(run->session);
+	return 0;
 }
 
 static int check_machine(struct run *run)
@@ -239,6 +245,8 @@ int run_open(struct run *run, const struct run_options *o, char *const argv[])
 		status = open_trace(run, o->trace);
 	if (!status && engine)
 		status = make_session(run, o);
+	if (!status && argv)
+		status = hold_program(run, argv);
 	if (!status && !engine) {
 		run->manual = quipu_manual_signals_new(run->machine->ncpus);
 		status = run->manual ? 0 : cli_error("out of memory");
@@ -248,9 +256,7 @@ int run_open(struct run *run, const struct run_options *o, char *const argv[])
 				     engine ? session_signals(run->session)
 					    : quipu_manual_signals_base(run->manual));
 	if (!status && engine)
-		session_attach(run->session, run->system, o->task_new, o->task_arg);
-	if (!status && argv)
-		status = hold_program(run, argv);
+		status = attach(run, o);
 	if (status)
 		run_close(run);
 	return status;

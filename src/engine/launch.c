@@ -321,10 +321,17 @@ int session_prepare(struct session *s, char *const argv[], struct session_error 
 		rc = find_sysroot(s, &elf, err);
 	if (!rc)
 		rc = spawn(s, err);
-	if (rc)
-		return rc;
+	if (!rc && session_begin_task(s))
+		rc = refuse(err, -ENOMEM, "out of memory");
+	return rc;
+}
+
+int session_begin_task(struct session *s)
+{
+	if (!s->core || !s->child)
+		return 0;
 	s->task = quipu_task_new(s->core, NULL, s->child, s->child, false, "quipu-exec", 0);
-	return s->task ? 0 : refuse(err, -ENOMEM, "out of memory");
+	return s->task ? 0 : -ENOMEM;
 }
 
 static void forget_program(struct session *s)

@@ -103,7 +103,7 @@ int session_watch(struct session *s, pid_t pid)
 static void finish(struct session *s)
 {
 	__atomic_store_n(&s->head->closing, 1, __ATOMIC_SEQ_CST);
-	for (unsigned i = 0; i < SEG_PROCS; i++)
+	for (unsigned i = 0; i < s->nprocs; i++)
 		if (s->procs[i].base && !s->procs[i].dead)
 			session_bury(s, &s->procs[i]);
 	if (s->task) /* it never reached the plugin */
@@ -203,7 +203,7 @@ void session_facts(const struct session *s, struct session_facts *facts)
 {
 	*facts = s->facts;
 	facts->uncounted_threads += __atomic_load_n(&s->head->unslotted, __ATOMIC_RELAXED);
-	for (unsigned i = 0; i < SEG_PROCS; i++)
+	for (unsigned i = 0; i < s->nprocs; i++)
 		if (s->procs[i].base && !s->procs[i].dead)
 			facts->faults += s->procs[i].seg->faults;
 }
@@ -288,8 +288,8 @@ fail:
 	(1u << QUIPU_ACTIVITY_PAGE_FAULT | 1u << QUIPU_ACTIVITY_PAGE_UNMAP |                       \
 	 1u << QUIPU_ACTIVITY_PAGE_PROTECT)
 
-void session_attach(struct session *s, struct quipu_system *system,
-		    void (*task_new)(void *, struct quipu_task *), void *arg)
+int session_attach(struct session *s, struct quipu_system *system,
+		   void (*task_new)(void *, struct quipu_task *), void *arg)
 {
 	s->system = system;
 	s->core = quipu_system_core(system);
@@ -298,6 +298,7 @@ void session_attach(struct session *s, struct quipu_system *system,
 		s->head->features |= SEG_PAGES;
 	s->task_new = task_new;
 	s->task_arg = arg;
+	return session_begin_task(s);
 }
 
 struct quipu_task *session_task(struct session *s)
@@ -321,7 +322,7 @@ void session_free(struct session *s)
 		s->stop_fd[1] = -1;
 		pthread_join(s->watcher, NULL);
 	}
-	for (unsigned i = 0; s->procs && i < SEG_PROCS; i++)
+	for (unsigned i = 0; i < s->nprocs; i++)
 		if (s->procs[i].base) {
 			if (s->procs[i].pidfd >= 0)
 				close(s->procs[i].pidfd);

@@ -38,16 +38,17 @@ struct session *session_new(const struct quipu_machine *, const struct session_o
 			    struct session_error *);
 struct quipu_signals *session_signals(struct session *);
 /*
- * session_attach - the system that the session drives; call once, before session_prepare. @task_new
- * (may be NULL) is told of each new thread or process before its first instruction.
+ * session_attach - the system that the session drives; call once. @task_new (may be NULL) is told
+ * of each new thread or process before its first instruction. 0 or -ENOMEM.
  */
-void session_attach(struct session *, struct quipu_system *,
-		    void (*task_new)(void *arg, struct quipu_task *), void *arg);
+int session_attach(struct session *, struct quipu_system *,
+		   void (*task_new)(void *arg, struct quipu_task *), void *arg);
 /*
  * session_prepare - check the program (exists, is executable, its instruction set, not truncated),
- * fork, and hold the child before its exec. The task of the child then exists in the core
- * (session_task), so that events can be opened on it. @argv[0] is searched in PATH as execvp would.
- * 0 or -errno with @err.
+ * fork, and hold the child before its exec. @argv[0] is searched in PATH as execvp would. 0 or
+ * -errno with @err. Before session_attach or after: a system that is made later is no part of what
+ * the fork copies. When both have been, the task of the child exists in the core (session_task), so
+ * that events can be opened on it.
  */
 int session_prepare(struct session *, char *const argv[], struct session_error *);
 struct quipu_task *session_task(struct session *);

@@ -98,6 +98,8 @@ static struct proc *open_proc(struct session *s, unsigned slot)
 		    (off_t)(SEG_HEADER_BYTES + slot * SEG_SLOT_BYTES));
 	if (base == MAP_FAILED)
 		return NULL;
+	if (s->nprocs <= slot)
+		s->nprocs = slot + 1;
 	p->base = base;
 	p->seg = base;
 	p->pidfd = -1;

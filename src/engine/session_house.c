@@ -82,7 +82,7 @@ int session_open_house(struct session *s, const struct session_hooks *hooks)
 void session_close_house(struct session *s)
 {
 	__atomic_store_n(&s->head->closing, 1, __ATOMIC_SEQ_CST);
-	for (unsigned i = 0; i < SEG_PROCS; i++) {
+	for (unsigned i = 0; i < s->nprocs; i++) {
 		struct proc *p = &s->procs[i];
 
 		/* Those that wait for an answer go on by themselves. */
@@ -107,7 +107,7 @@ static void release_slots(struct session *s)
 
 	if (SEG_PROCS - bits_count(claimed) >= FREE_SLOTS_KEPT)
 		return;
-	for (unsigned i = 0; i < SEG_PROCS; i++) {
+	for (unsigned i = 0; i < s->nprocs; i++) {
 		struct proc *p = &s->procs[i];
 
 		if (!p->base || !p->dead)
@@ -147,7 +147,7 @@ unsigned session_guests(const struct session *s)
 
 bool session_has(const struct session *s, pid_t pid)
 {
-	for (unsigned i = 0; i < SEG_PROCS; i++)
+	for (unsigned i = 0; i < s->nprocs; i++)
 		if (s->procs[i].base && !s->procs[i].dead && (pid_t)s->procs[i].seg->pid == pid)
 			return true;
 	return false;
@@ -157,7 +157,7 @@ bool session_has(const struct session *s, pid_t pid)
 static void for_each_running(struct session *s,
 			     void (*fn)(struct session *, struct proc *, unsigned v))
 {
-	for (unsigned i = 0; i < SEG_PROCS; i++) {
+	for (unsigned i = 0; i < s->nprocs; i++) {
 		struct proc *p = &s->procs[i];
 
 		for (unsigned v = 0; p->base && !p->dead && v < SEG_VCPUS && v < p->seg->nvcpus;

@@ -107,10 +107,11 @@ struct session {
 
 	int fd; /* the segment */
 	struct seg_header *head;
-	struct proc *procs;
-	uint64_t served; /* slots that ever rang */
-	bool house;	 /* it starts nothing itself: every process that comes is served
-			    (session_open_house) */
+	struct proc *procs; /* SEG_PROCS; each is many pages, and those that never were are not */
+	unsigned nprocs;    /* looked at: behind the last that was ever opened */
+	uint64_t served;    /* slots that ever rang */
+	bool house;	    /* it starts nothing itself: every process that comes is served
+			       (session_open_house) */
 	struct session_hooks hooks;
 	int bell_fd; /* eventfd of the bell thread */
 	pthread_t bell;
@@ -165,6 +166,8 @@ void session_view_switch(struct cpu_state *, const uint64_t seen[SEG_INDEXES]);
 /* launch.c: what the plugin needs to know of the program, and the words before it. NULL: out of
  * memory. */
 char **session_qemu_argv(const struct session *, char *const argv[]);
+/* The task of the program that is held, when program and system are both there. 0 or -ENOMEM. */
+int session_begin_task(struct session *);
 
 /* session.c */
 /* Wake the machine when @pid ends. A pidfd, or -errno. */

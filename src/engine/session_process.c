@@ -74,7 +74,7 @@ static int choose_cpu_for(struct session *s, pid_t pid)
 /* Others of this CPU were told to serve overflows by themselves, by a clock that was theirs. */
 static void ask_sharers(struct session *s, const struct cpu_state *c)
 {
-	for (unsigned i = 0; i < SEG_PROCS; i++)
+	for (unsigned i = 0; i < s->nprocs; i++)
 		for (unsigned v = 0; s->procs[i].base && v < SEG_VCPUS; v++)
 			if (s->procs[i].cpu[v] == c)
 				__atomic_store_n(&session_vcpu(&s->procs[i], v)->request, 1,
@@ -137,7 +137,7 @@ static bool serve_exec(struct session *s, struct proc *p, unsigned v, const char
 {
 	bool taken = false;
 
-	for (unsigned i = 0; i < SEG_PROCS; i++) {
+	for (unsigned i = 0; i < s->nprocs; i++) {
 		struct proc *q = &s->procs[i];
 
 		if (q == p || !q->base || q->dead || q->seg->pid != p->seg->pid)
@@ -463,7 +463,7 @@ void session_release_due(struct session *s)
 
 void session_reap(struct session *s)
 {
-	for (unsigned i = 0; i < SEG_PROCS; i++) {
+	for (unsigned i = 0; i < s->nprocs; i++) {
 		struct proc *p = &s->procs[i];
 
 		if (p->base && !p->dead && (pid_t)p->seg->pid != s->child && gone(p)) {

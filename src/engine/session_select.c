@@ -171,7 +171,7 @@ static void wait_for_programs(struct session *s)
 	for (unsigned n = 0;; n++) {
 		bool waits = false;
 
-		for (unsigned i = 0; i < SEG_PROCS; i++)
+		for (unsigned i = 0; i < s->nprocs; i++)
 			waits |= behind(s, &s->procs[i], n % ASK_AGAIN == 0);
 		if (!waits)
 			return;
@@ -181,7 +181,7 @@ static void wait_for_programs(struct session *s)
 		nanosleep(&pause, NULL);
 	}
 	/* They are stopped, or the host has no time for them: nobody waits for them again. */
-	for (unsigned i = 0; i < SEG_PROCS; i++)
+	for (unsigned i = 0; i < s->nprocs; i++)
 		s->procs[i].stuck = behind(s, &s->procs[i], false);
 }
 

@@ -191,7 +191,7 @@ static void end_turn_in(const struct proc *p, unsigned v, uint64_t at)
 
 static bool has_born(const struct session *s, const struct proc *p, unsigned v)
 {
-	for (unsigned i = 0; s->waiting && i < SEG_PROCS; i++)
+	for (unsigned i = 0; s->waiting && i < s->nprocs; i++)
 		for (unsigned u = 0; u < threads_of(&s->procs[i]); u++)
 			if (s->procs[i].turn[u] == TURN_BORN && s->procs[i].maker[u] == p &&
 			    s->procs[i].maker_vcpu[u] == v)
@@ -307,7 +307,7 @@ static bool was_woken(struct proc *p, unsigned v, const struct cpu_state *c,
 static bool unsettled(struct session *s, const struct cpu_state *c, const struct proc *next)
 {
 	for (unsigned woken = 0; woken < 2; woken++)
-		for (unsigned i = 0; i < SEG_PROCS; i++) {
+		for (unsigned i = 0; i < s->nprocs; i++) {
 			struct proc *p = &s->procs[i];
 
 			if (p->base && !p->dead && p->leaving && !p->given_up[0])
@@ -347,7 +347,7 @@ void session_turns_placed(struct session *s)
 	s->crowded = is_crowded(s);
 	if (was || !s->crowded)
 		return;
-	for (unsigned i = 0; i < SEG_PROCS; i++) /* those that ran alone have ends of turns now */
+	for (unsigned i = 0; i < s->nprocs; i++) /* those that ran alone have ends of turns now */
 		for (unsigned v = 0; v < threads_of(&s->procs[i]); v++)
 			if (s->procs[i].cpu[v])
 				__atomic_store_n(&session_vcpu(&s->procs[i], v)->request, 1,
@@ -392,7 +392,7 @@ static bool has_work(struct session *s, const struct cpu_state *c, const struct 
 		return p == who;
 	if (p)
 		return state != 'S' || rings(p, v);
-	for (unsigned i = 0; i < SEG_PROCS; i++)
+	for (unsigned i = 0; i < s->nprocs; i++)
 		for (v = 0; v < threads_of(&s->procs[i]); v++) {
 			p = &s->procs[i];
 			if (p->cpu[v] == c && (p->turn[v] == TURN_WAITS || was_woken(p, v, c, who)))
@@ -465,7 +465,7 @@ bool session_turns_early(struct session *s, struct proc *p, unsigned v, uint32_t
 /* What was waited for on @c does not come: the figures are not said to be exact. */
 static void give_up(struct session *s, const struct cpu_state *c)
 {
-	for (unsigned i = 0; i < SEG_PROCS; i++)
+	for (unsigned i = 0; i < s->nprocs; i++)
 		for (unsigned v = 0; v < threads_of(&s->procs[i]); v++) {
 			struct proc *p = &s->procs[i];
 
@@ -522,7 +522,7 @@ static bool stuck(struct proc *p)
 
 static void nudge_stuck(struct session *s)
 {
-	for (unsigned i = 0; i < SEG_PROCS; i++)
+	for (unsigned i = 0; i < s->nprocs; i++)
 		if (s->procs[i].base && !s->procs[i].dead && stuck(&s->procs[i]))
 			nudge(&s->procs[i]);
 }
@@ -532,7 +532,7 @@ static bool longest(const struct session *s, const struct cpu_state *c, struct p
 		    unsigned *vcpu)
 {
 	*p = NULL;
-	for (unsigned i = 0; s->waiting && i < SEG_PROCS; i++) {
+	for (unsigned i = 0; s->waiting && i < s->nprocs; i++) {
 		struct proc *q = &s->procs[i];
 
 		for (unsigned v = 0; v < threads_of(q); v++) {
@@ -594,7 +594,7 @@ static void free_turn(struct session *s, struct cpu_state *c, struct proc *p, un
 
 static bool someone_waits(const struct session *s, const struct cpu_state *c)
 {
-	for (unsigned i = 0; s->waiting && i < SEG_PROCS; i++)
+	for (unsigned i = 0; s->waiting && i < s->nprocs; i++)
 		for (unsigned v = 0; v < threads_of(&s->procs[i]); v++)
 			if (s->procs[i].turn[v] == TURN_WAITS && s->procs[i].cpu[v] == c)
 				return true;
@@ -609,7 +609,7 @@ static void let_begin(struct session *s, const struct proc *maker, unsigned v)
 {
 	bool any = false;
 
-	for (unsigned i = 0; s->waiting && i < SEG_PROCS; i++) {
+	for (unsigned i = 0; s->waiting && i < s->nprocs; i++) {
 		struct proc *p = &s->procs[i];
 
 		for (unsigned u = 0; u < threads_of(p); u++) {
@@ -881,7 +881,7 @@ bool session_turns_look(struct session *s)
 	if (!s->waiting)
 		return false;
 	__atomic_add_fetch(&s->head->beat, 1, __ATOMIC_RELAXED);
-	for (unsigned i = 0; i < SEG_PROCS; i++)
+	for (unsigned i = 0; i < s->nprocs; i++)
 		if (s->procs[i].base && !s->procs[i].dead)
 			look_at(s, &s->procs[i]);
 	nudge_stuck(s);

@@ -146,7 +146,7 @@ static void open_bed(struct bed *b, bool local, quipu_rock_handler *handler)
 	b->system_arg = b->signals->arg;
 	b->signals->interrupt = on_engine;
 	b->signals->arg = b;
-	session_attach(b->session, b->system, NULL, NULL);
+	assert_int_equal(session_attach(b->session, b->system, NULL, NULL), 0);
 	b->rock = quipu_rock_new(&(struct quipu_rock_config){.chips = 1});
 	assert_non_null(b->rock);
 	for (unsigned s = 0; s < STRANDS; s++) {
