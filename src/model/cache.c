@@ -37,22 +37,12 @@ static uint8_t *order_of(const struct model_cache *c, struct model_set *s)
 	return (uint8_t *)(s->tag + 4 * c->vectors);
 }
 
-static void clear(struct model_cache *c)
+/* Of sets that are zero: with a tree they are empty as they are. */
+static void order(struct model_cache *c)
 {
-	for (uint32_t i = 0; i < c->nsets; i++) {
-		struct model_set *s = set_at(c, i);
-
-		memset(s, 0, c->stride);
-		if (c->sixteen) {
-			struct model_sixteen *t = (struct model_sixteen *)s;
-
-			memset(t->low, 0xff, sizeof(t->low));
-			memset(t->high, 0xff, sizeof(t->high));
-			continue;
-		}
-		for (uint32_t w = 0; c->lru && w < c->ways; w++)
-			order_of(c, s)[w] = (uint8_t)w;
-	}
+	for (uint32_t i = 0; c->lru && i < c->nsets; i++)
+		for (uint32_t w = 0; w < c->ways; w++)
+			order_of(c, set_at(c, i))[w] = (uint8_t)w;
 }
 
 /* Touching a way makes every node on its path point away from it. */
@@ -98,7 +88,7 @@ void model_cache_init(struct model_cache *c, const struct quipu_model_cache *sha
 		c->stride = MODEL_SIMPLE_STRIDE;
 	for (uint32_t w = 0; w < c->ways; w++)
 		make_touch(c, w);
-	clear(c);
+	order(c);
 }
 
 static inline void place(const struct model_cache *c, uint64_t line, uint64_t *index, uint32_t *tag)

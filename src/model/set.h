@@ -69,13 +69,16 @@ static inline __attribute__((always_inline)) bool model_set_reference(struct mod
 
 /* ---- sixteen ways ---- */
 
-#define MODEL_SIXTEEN_NONE ((1u << MODEL_SIXTEEN_TAG) - 1)
+#define MODEL_SIXTEEN_NONE 0u
+#define MODEL_SIXTEEN_MASK ((1u << MODEL_SIXTEEN_TAG) - 1)
 
+/* Upside down, so that the tag that no line has is 0: a large cache is empty without being touched.
+ */
 static inline uint32_t model_sixteen_tag(const struct model_cache *c, uint64_t line)
 {
-	uint32_t tag = (uint32_t)(line >> c->bits) & MODEL_SIXTEEN_NONE;
+	uint32_t tag = ~(uint32_t)(line >> c->bits) & MODEL_SIXTEEN_MASK;
 
-	return tag - (tag == MODEL_SIXTEEN_NONE);
+	return tag + (tag == MODEL_SIXTEEN_NONE);
 }
 
 static inline struct model_sixteen *model_sixteen_at(const struct model_cache *c, uint64_t line)
@@ -122,7 +125,7 @@ static inline unsigned model_sixteen_fill(struct model_cache *c, struct model_si
 	unsigned way = __builtin_expect(s->tree & 1, 1) ? model_tree_victim(s->tree, 4)
 							: model_sixteen_empty(c, s);
 	uint32_t tag = model_sixteen_tag(c, line), dirty = s->dirty;
-	uint64_t was = (uint32_t)s->high[way] << 16 | s->low[way];
+	uint64_t was = ~((uint32_t)s->high[way] << 16 | s->low[way]) & MODEL_SIXTEEN_MASK;
 
 	victim->dirty = dirty >> way & 1;
 	victim->line = was << c->bits | (line & c->mask);

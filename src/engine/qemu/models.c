@@ -147,6 +147,7 @@ static void empty_last_level(void)
 	for (unsigned i = 0; i < LAST_LEVELS; i++) {
 		if (!last_level[i].ready)
 			continue;
+		memset(last_level[i].bytes, 0, model_cache_bytes(&engine.model.l3));
 		model_cache_init(&last_level[i].cache, &engine.model.l3, engine.model.lru,
 				 last_level[i].bytes);
 		if (threaded)
@@ -213,7 +214,9 @@ static void begin_memory(struct seg_vcpu *v, struct models *s)
 
 	if (vcpu_index(v))
 		begin_threads();
-	if (!s->bytes && bytes)
+	if (s->bytes)
+		memset(s->bytes, 0, bytes);
+	else if (bytes)
 		s->bytes = zeroes(bytes);
 	s->ready = s->bytes || !bytes;
 	if (s->ready)
