@@ -384,7 +384,7 @@ const void *dt_property(const struct quipu_dt *dt, uint32_t node, const char *na
 		return NULL;
 	p = &dt->properties[dt->nodes[node].first];
 	for (uint32_t i = 0; i < dt->nodes[node].nprops; i++, p++) {
-		if (strcmp(p->name, name))
+		if (*p->name != *name || strcmp(p->name, name))
 			continue;
 		if (len)
 			*len = p->len;

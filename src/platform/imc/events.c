@@ -266,7 +266,7 @@ unsigned imc_source_signals(const struct imc_source *s, unsigned index,
 static const struct imc_source *find(const struct imc_source *s, const char *name, size_t len)
 {
 	for (; s->name; s++)
-		if (!strncmp(s->name, name, len) && !s->name[len])
+		if (*s->name == *name && !strncmp(s->name, name, len) && !s->name[len])
 			return s;
 	return NULL;
 }

@@ -15,6 +15,26 @@
 #define FIRST_ADDRESS UINT64_C(0x10000000) /* of what drivers allocate */
 #define MAX_CORES     1024u
 
+static void sync_core(struct quipu_imc *imc, struct imc_core *core, uint64_t now)
+{
+	imc_core_observe(imc, core, now);
+	imc_core_post(imc, core, imc_tb(now), imc->exact);
+}
+
+void imc_sync_core(struct quipu_imc *imc, struct imc_core *core)
+{
+	uint64_t now = imc->now(imc->arg);
+
+	if (imc->busy)
+		return;
+	imc->busy = true;
+	for (unsigned i = 0; i < core->nthreads; i++)
+		if (imc->thread[core->cpu[i]].trace_armed)
+			imc_trace_clock(imc, core->cpu[i], imc_tb(now));
+	sync_core(imc, core, now);
+	imc->busy = false;
+}
+
 void imc_sync(struct quipu_imc *imc)
 {
 	uint64_t now = imc->now(imc->arg), tb = imc_tb(now);
@@ -25,10 +45,8 @@ void imc_sync(struct quipu_imc *imc)
 	for (unsigned cpu = 0; cpu < imc->machine->ncpus; cpu++)
 		if (imc->thread[cpu].trace_armed)
 			imc_trace_clock(imc, cpu, tb);
-	for (unsigned i = 0; i < imc->ncores; i++) {
-		imc_core_observe(imc, &imc->core[i], now);
-		imc_core_post(imc, &imc->core[i], tb, imc->exact);
-	}
+	for (unsigned i = 0; i < imc->ncores; i++)
+		sync_core(imc, &imc->core[i], now);
 	for (unsigned i = 0; i < imc->nchips; i++) {
 		imc_chip_advance(imc, &imc->chip[i], now);
 		if (imc->exact)

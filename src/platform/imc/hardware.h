@@ -174,6 +174,8 @@ uint64_t imc_thread_value(const struct quipu_imc *, unsigned cpu, const struct i
 
 /* hardware.c */
 void imc_sync(struct quipu_imc *);
+/* Of a core alone: chips and other cores are looked at another time. */
+void imc_sync_core(struct quipu_imc *, struct imc_core *);
 uint64_t imc_tb(uint64_t ns);
 
 #endif

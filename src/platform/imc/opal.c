@@ -35,6 +35,8 @@ static int64_t init(struct quipu_imc *imc, const uint64_t *args)
 		return QUIPU_OPAL_SUCCESS;
 	if (!core)
 		return QUIPU_OPAL_PARAMETER;
+	imc_sync_core(imc,
+		      core); /* a driver calls this for each thread; the nest is no part of it */
 	if (type == QUIPU_OPAL_IMC_CORE) {
 		core->pdbar = args[1] & QUIPU_IMC_ADDRESS;
 		core->event_mask = EVENT_MASK;
@@ -85,10 +87,10 @@ int64_t quipu_opal_call(struct quipu_imc *imc, unsigned cpu, uint64_t token, con
 {
 	if (cpu >= imc->machine->ncpus || !implemented(token))
 		return QUIPU_OPAL_PARAMETER;
+	if (token == QUIPU_OPAL_CHECK_TOKEN)
+		return implemented(args[0]);
+	if (token == QUIPU_OPAL_IMC_COUNTERS_INIT)
+		return init(imc, args);
 	imc_sync(imc);
-	switch (token) {
-	case QUIPU_OPAL_CHECK_TOKEN: return implemented(args[0]);
-	case QUIPU_OPAL_IMC_COUNTERS_INIT: return init(imc, args);
-	default: return control(imc, args, token == QUIPU_OPAL_IMC_COUNTERS_START);
-	}
+	return control(imc, args, token == QUIPU_OPAL_IMC_COUNTERS_START);
 }
