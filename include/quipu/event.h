@@ -322,6 +322,8 @@ struct quipu_sample {
 	 * event that asks for others besides gets none. */
 	uint64_t regs_known;
 	const uint64_t *regs;
+	/* The same of user space (sample_regs_user). */
+	struct quipu_user_regs user;
 	const void *raw;
 	uint32_t raw_size;
 	unsigned cpumode;    /* PERF_RECORD_MISC_*; 0: user */

@@ -285,6 +285,13 @@ struct quipu_insn {
 	uint8_t pad[6];
 };
 
+/* Registers of user space: bits of the architecture's perf_regs.h, and their values in that order.
+ */
+struct quipu_user_regs {
+	uint64_t known;
+	const uint64_t *value;
+};
+
 /* What the engine knows of the moment of an overflow. */
 struct quipu_interrupt {
 	unsigned cpu;
@@ -298,6 +305,8 @@ struct quipu_interrupt {
 	const uint64_t *branches; /* branch stack: triples from, to, flags (perf ABI), newest first;
 				     NULL when not recorded */
 	size_t nr_branches;
+	struct quipu_user_regs
+		user; /* with which the instruction at pc began; none when not recorded */
 };
 
 struct quipu_signals {

@@ -18,6 +18,7 @@
 #include <jansson.h>
 
 #include <quipu/machine.h>
+#include <quipu/perf_regs.h>
 
 #include "cli/capture.h"
 #include "cli/cli.h"
@@ -125,8 +126,12 @@ static void version_of(const char *said, char *buf, size_t len)
 	snprintf(buf, len, "%.*s", p ? (int)strcspn(p + 8, " \n") : 1, p ? p + 8 : "?");
 }
 
-/* Does this QEMU load the plugin? The line says why not. */
-static bool check_loads(struct doctor *d, const char *name, const char *file, const char *version)
+#define INTERFACE_WITH_REGISTERS 3
+
+/* Does this QEMU load the plugin? The line says why not. @interface: of its plugins, the version.
+ */
+static bool check_loads(struct doctor *d, const char *name, const char *file, const char *version,
+			int *interface)
 {
 	char plugin[4200], said[512], why[256];
 	char *argv[] = {(char *)file, "-plugin", plugin, "/dev/null", NULL};
@@ -150,7 +155,7 @@ static bool check_loads(struct doctor *d, const char *name, const char *file, co
 	if (status || strncmp(said, "quipu-qemu ", 11)) {
 		doctor_say(
 			d, name, LIMITED,
-			"apt-get install --reinstall qemu-user; the plugin needs QEMU 7.2 to 9, with "
+			"apt-get install --reinstall qemu-user; the plugin needs QEMU 7.2 or later, with "
 			"plugins",
 			"%s, version %s, does not load the plugin: %s", file, version,
 			status < 0 ? strerror(-status)
@@ -158,13 +163,24 @@ static bool check_loads(struct doctor *d, const char *name, const char *file, co
 				   : "no reason given");
 		return false;
 	}
+	*interface = atoi(said + 11);
 	return true;
+}
+
+static const char *registers_with(enum quipu_isa isa, int interface)
+{
+	if (!quipu_perf_regs_given(isa))
+		return "";
+	return interface >= INTERFACE_WITH_REGISTERS
+		       ? "; samples can have user registers (--user-regs)"
+		       : "; samples have no user registers, which takes QEMU 9 or later";
 }
 
 static void check_qemu(struct doctor *d, const struct target *t)
 {
 	char name[32], said[256], version[64], *file;
 	char *argv[] = {NULL, "--version", NULL};
+	int interface;
 
 	snprintf(name, sizeof(name), "qemu-%s", quipu_isa_name(t->isa));
 	file = find_program(name);
@@ -180,8 +196,9 @@ static void check_qemu(struct doctor *d, const struct target *t)
 	if (!d->plugin || access(d->plugin, R_OK)) {
 		doctor_say(d, name, LIMITED, "see plugin above",
 			   "%s, version %s; the plugin is missing", file, version);
-	} else if (check_loads(d, name, file, version)) {
-		doctor_say(d, name, OK, NULL, "%s, version %s, loads the plugin", file, version);
+	} else if (check_loads(d, name, file, version, &interface)) {
+		doctor_say(d, name, OK, NULL, "%s, version %s, loads the plugin%s", file, version,
+			   registers_with(t->isa, interface));
 		d->counts = true;
 	}
 	free(file);

@@ -84,6 +84,8 @@ int events_require(struct run *run, struct quipu_event *event, enum quipu_exactn
 	bool filtered = false;
 	quipu_signal signal = pmu->signal ? pmu->signal(event, &filtered) : QUIPU_SIGNAL_NONE;
 
+	if (quipu_event_attr(event)->sample_type & PERF_SAMPLE_REGS_USER)
+		session_want_registers(run->session, quipu_event_attr(event)->sample_regs_user);
 	*exactness = pmu->exactness ? pmu->exactness(event) : QUIPU_MODELLED;
 	if (signal == QUIPU_SIGNAL_NONE || filtered)
 		return 0;

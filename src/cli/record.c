@@ -14,6 +14,9 @@
 #include <sys/utsname.h>
 #include <unistd.h>
 
+#include <quipu/bits.h>
+#include <quipu/perf_regs.h>
+
 #include "cli/cli.h"
 #include "cli/hypervisor.h"
 #include "cli/events.h"
@@ -21,6 +24,12 @@
 #include "cli/progress.h"
 #include "cli/record.h"
 #include "cli/run.h"
+
+#if defined(__x86_64__)
+#define HOST_ISA QUIPU_ISA_X86_64
+#else
+#define HOST_ISA QUIPU_ISAS /* whose registers have no names here */
+#endif
 
 #define DATA_PAGES	128u
 #define PAGE		4096u
@@ -37,7 +46,7 @@ struct ring {
 
 struct recording {
 	struct run run;
-	const struct record_options *options;
+	struct record_options *options;
 	struct quipu_catalog *catalog;
 	struct quipu_event_list list;
 	struct quipu_event **events; /* [event * ncpus + cpu] */
@@ -72,6 +81,7 @@ static const char usage[] =
 	"  -g                  with call chains; on a modelled machine followed exactly from calls and returns\n"
 	"      --call-graph fp|dwarf[,BYTES]  how the host finds them: by frame pointers, or by a copy of the stack\n"
 	"  -b                  with the branch stack, where the machine records one\n"
+	"      --user-regs[=LIST]  with the program's registers, all or those of LIST (ip,sp,ax); needs QEMU 9 or later\n"
 	"  -a, -C, --cpu LIST  every CPU of the machine, or those of LIST, instead of the program's threads\n"
 	"  -p, --pid LIST      processes of the host that run already;  -t, --tid LIST  threads\n"
 	"  -i, --no-inherit    not the threads and children of the program\n"
@@ -81,7 +91,7 @@ static const char usage[] =
 	"      --sysfs DIR     read the PMUs from a recorded /sys instead of this host's\n"
 	"      --timing base|full, --trace[=FILE], --paranoid N, -v, -q\n";
 
-enum { OPT_CALL_GRAPH = OPT_OWN, OPT_PAGES };
+enum { OPT_CALL_GRAPH = OPT_OWN, OPT_PAGES, OPT_REGS };
 
 static const struct option words[] = {
 	OPTIONS_RUN_WORDS,
@@ -94,6 +104,7 @@ static const struct option words[] = {
 	{"no-inherit", no_argument, NULL, 'i'},
 	{"mmap-pages", required_argument, NULL, OPT_PAGES},
 	{"branch-any", no_argument, NULL, 'b'},
+	{"user-regs", optional_argument, NULL, OPT_REGS},
 	{"quiet", no_argument, NULL, 'q'},
 	{0},
 };
@@ -143,6 +154,10 @@ static int parse_option(void *options, int c)
 		return 0;
 	case OPT_CALL_GRAPH: return parse_call_graph(o);
 	case OPT_PAGES: return parse_pages(o);
+	case OPT_REGS:
+		o->with_regs = true;
+		o->regs = optarg;
+		return 0;
 	case 'p': o->pids = optarg; return 0;
 	case 't': o->tids = optarg; return 0;
 	case 'i': o->no_inherit = true; return 0;
@@ -204,6 +219,26 @@ static int parse_events(struct recording *r)
 	return e->n ? rc : events_parse(r->catalog, FALLBACK_EVENTS, &r->list);
 }
 
+int record_registers(struct record_options *o, enum quipu_isa isa, uint64_t given)
+{
+	uint64_t valid = quipu_perf_regs_valid(isa);
+	const char *bad, *sep = "";
+	char names[512];
+	size_t n = 0;
+
+	o->regs_mask = given;
+	if (!o->with_regs || (valid && !o->regs) ||
+	    (valid && !quipu_perf_regs_parse(isa, o->regs, &o->regs_mask, &bad)))
+		return 0;
+	if (!valid)
+		return cli_error("--user-regs: perf has no registers of %s", quipu_isa_name(isa));
+	for (uint64_t m = valid; m; m &= m - 1, sep = ", ")
+		n += (size_t)snprintf(names + n, sizeof(names) - n, "%s%s", sep,
+				      quipu_perf_reg_name(isa, bits_low(m)));
+	return cli_error("--user-regs: %s has no register '%.*s'; there are %s",
+			 quipu_isa_name(isa), (int)strcspn(bad, ","), bad, names);
+}
+
 void record_complete(const struct record_options *o, struct quipu_event_list *list, size_t i)
 {
 	struct quipu_parsed *e = &list->items[i];
@@ -220,6 +255,10 @@ void record_complete(const struct record_options *o, struct quipu_event_list *li
 	if (o->branches) {
 		a->sample_type |= PERF_SAMPLE_BRANCH_STACK;
 		a->branch_sample_type = PERF_SAMPLE_BRANCH_ANY | PERF_SAMPLE_BRANCH_USER;
+	}
+	if (o->with_regs) {
+		a->sample_type |= PERF_SAMPLE_REGS_USER;
+		a->sample_regs_user = o->regs_mask;
 	}
 	a->read_format |= PERF_FORMAT_ID;
 	if (reads) {
@@ -597,6 +636,9 @@ static int prepare(struct recording *r)
 	int rc = run_open(&r->run, &r->options->run, r->options->argv);
 
 	if (!rc)
+		rc = record_registers(r->options, r->run.machine->isa,
+				      quipu_perf_regs_given(r->run.machine->isa));
+	if (!rc)
 		rc = parse_events(r);
 	if (!rc)
 		rc = open_events(r);
@@ -679,7 +721,8 @@ int cmd_record(int argc, char **argv)
 	if (host) {
 		interrupted = 0;
 		run_catch(on_signal);
-		return record_host(&o, argv, &interrupted);
+		rc = record_registers(&o, HOST_ISA, quipu_perf_regs_valid(HOST_ISA));
+		return rc ? rc : record_host(&o, argv, &interrupted);
 	}
 	o.run.wake = on_wake;
 	o.run.wake_arg = &r;

@@ -4,6 +4,8 @@
 #ifndef QUIPU_CLI_RECORD_H
 #define QUIPU_CLI_RECORD_H
 
+#include <quipu/machine.h>
+
 #include "cli/events.h"
 #include "cli/options.h"
 #include "profile/perfdata.h"
@@ -18,6 +20,9 @@ struct record_options {
 	enum record_chain chain;
 	uint64_t stack_bytes; /* of --call-graph dwarf,N */
 	uint64_t pages;	      /* --mmap-pages; 0: chosen */
+	bool with_regs;	      /* --user-regs */
+	const char *regs;     /* of those, which; NULL: all there are */
+	uint64_t regs_mask;   /* the same, of the machine (record_registers) */
 	const char *cpus, *pids, *tids;
 	const char *output;
 	char **argv; /* the program */
@@ -25,6 +30,9 @@ struct record_options {
 
 /* record_complete - the attribute of event @i as perf record makes it (perf ABI sheet B3). */
 void record_complete(const struct record_options *, struct quipu_event_list *, size_t i);
+/* record_registers - what --user-regs asked for, on a machine of @isa, whose samples have @given.
+ * 0, or an exit status. */
+int record_registers(struct record_options *, enum quipu_isa isa, uint64_t given);
 /* record_groups - the groups among the events, to be freed; NULL when there are none. */
 struct perfdata_group *record_groups(const struct quipu_event_list *, size_t *n);
 /* record_command - @argv as cmd_record got it, with the command itself in front; to be freed. */

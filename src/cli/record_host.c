@@ -177,7 +177,7 @@ static void complete(struct host_recording *r, size_t i)
 	}
 	if (o->chain == CHAIN_DWARF) {
 		a->sample_type |= PERF_SAMPLE_REGS_USER | PERF_SAMPLE_STACK_USER;
-		a->sample_regs_user = USER_REGISTERS;
+		a->sample_regs_user |= USER_REGISTERS;
 		a->sample_stack_user = (uint32_t)o->stack_bytes;
 		a->flags |= QUIPU_ATTR_EXCLUDE_CALLCHAIN_USER;
 		/* perf looks up the unwinding tables in what is mapped, and they are no code. */

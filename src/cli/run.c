@@ -11,6 +11,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <quipu/bits.h>
+#include <quipu/perf_regs.h>
+
 #include "cli/cli.h"
 #include "cli/run.h"
 #include "config.h"
@@ -438,6 +441,29 @@ static void tell_losses(const struct session_facts *f)
 			(unsigned long long)f->records_lost, f->bells_lost);
 }
 
+/* Samples that were asked to have registers, and have none. */
+static void tell_registers(const struct session_facts *f, enum quipu_isa isa)
+{
+	const char *sep = " ";
+
+	if (f->lacks & SEG_LACKS_REGS)
+		fputs("quipu: the samples have no user registers: this QEMU does not show them to plugins; QEMU 9 or later, built "
+		      "with plugins, in front of it in PATH does (quipu doctor)\n",
+		      stderr);
+	if (f->lacks & SEG_LACKS_SET)
+		fprintf(stderr,
+			"quipu: samples of programs of another instruction set than %s have no user registers: what was asked for "
+			"are that one's\n",
+			quipu_isa_name(isa));
+	if (!f->regs_unknown)
+		return;
+	fputs("quipu: samples that ask for these user registers have none, for QEMU does not tell them:",
+	      stderr);
+	for (uint64_t m = f->regs_unknown; m; m &= m - 1, sep = ", ")
+		fprintf(stderr, "%s%s", sep, quipu_perf_reg_name(isa, bits_low(m)));
+	fputs("; ask for others (--user-regs=...)\n", stderr);
+}
+
 void run_notes(const struct run *run, bool verbose)
 {
 	struct session_facts f;
@@ -446,6 +472,7 @@ void run_notes(const struct run *run, bool verbose)
 	tell_end(run, &f);
 	tell_isas(f.isas);
 	tell_losses(&f);
+	tell_registers(&f, run->machine->isa);
 	run_report(run);
 	if (verbose)
 		tell_own_calls(f.own_calls);
@@ -460,6 +487,7 @@ void run_house_notes(const struct run *run, bool verbose)
 		return; /* no program ran under the engine */
 	tell_isas(f.isas);
 	tell_losses(&f);
+	tell_registers(&f, run->machine->isa);
 	if (verbose)
 		tell_own_calls(f.own_calls);
 }

@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include <quipu/bits.h>
+#include <quipu/perf_regs.h>
 
 #include "cli/cli.h"
 #include "cli/hypervisor.h"
@@ -33,6 +34,7 @@ enum field {
 	FIELD_SYM,
 	FIELD_SYMOFF,
 	FIELD_DSO,
+	FIELD_UREGS,
 	FIELDS
 };
 
@@ -59,6 +61,7 @@ static const struct {
 	[FIELD_SYM] = {"sym", PERF_SAMPLE_IP, true},
 	[FIELD_SYMOFF] = {"symoff", PERF_SAMPLE_IP, true},
 	[FIELD_DSO] = {"dso", PERF_SAMPLE_IP, true},
+	[FIELD_UREGS] = {"uregs", PERF_SAMPLE_REGS_USER, false},
 };
 
 struct script {
@@ -78,7 +81,7 @@ static const char usage[] =
 	"Prints the samples of a recording one by one, as `perf script` does.\n\n"
 	"  -i, --input FILE    recording to read [perf.data]\n"
 	"  -F, --fields LIST   what to print: "
-	"comm,misc,pid,tid,cpu,time,period,event,addr,weight,ip,sym,symoff,dso\n"
+	"comm,misc,pid,tid,cpu,time,period,event,addr,weight,ip,sym,symoff,dso,uregs\n"
 	"                      (+NAME adds to the usual ones, -NAME takes away)\n"
 	"      --inline        functions that were inlined are frames of their own, as perf script has them\n"
 	"      --ns            times with nanoseconds\n"
@@ -133,7 +136,7 @@ static bool shows(const struct script *s, const struct perfdata_event *ev, enum 
 /* From a chain, or unwound from a copy of the stack. */
 static bool is_chained(const struct profile_record *r)
 {
-	return r->sample.nr_chain || r->sample.regs;
+	return r->sample.nr_chain || (r->sample.regs && r->sample.stack);
 }
 
 static void print_who(struct script *s, const struct perfdata_event *ev,
@@ -217,6 +220,28 @@ static void print_ip(struct script *s, const struct perfdata_event *ev,
 	print_function(s, ev, f);
 }
 
+/* By the names of the set that the recorded machine has; a number where that is not known. */
+static void print_registers(const struct script *s, const struct perfdata_event *ev,
+			    const struct profile_record *r)
+{
+	const struct perfdata_features *f = perfdata_features(s->profile.data);
+	int isa = f->arch ? quipu_isa_find(f->arch) : -1;
+	const uint8_t *value = r->sample.regs;
+
+	if (!shows(s, ev, FIELD_UREGS) || !value)
+		return;
+	printf(" ABI:%u ", (unsigned)PERF_SAMPLE_REGS_ABI_64);
+	for (uint64_t m = r->sample.regs_mask; m; m &= m - 1, value += 8) {
+		const char *name =
+			isa < 0 ? NULL : quipu_perf_reg_name((enum quipu_isa)isa, bits_low(m));
+
+		if (name)
+			printf("%5s:0x%" PRIx64 " ", name, bits_le64(value));
+		else
+			printf("%5u:0x%" PRIx64 " ", bits_low(m), bits_le64(value));
+	}
+}
+
 static int print_sample(struct script *s, const struct profile_record *r)
 {
 	const struct perfdata_event *ev = &s->events[r->event];
@@ -233,6 +258,7 @@ static int print_sample(struct script *s, const struct profile_record *r)
 	if (shows(s, ev, FIELD_WEIGHT))
 		printf("%16" PRIu64 " ", r->sample.weight);
 	print_ip(s, ev, r);
+	print_registers(s, ev, r);
 	putchar('\n');
 	return ferror(stdout) ? -EIO : 0;
 }

@@ -286,6 +286,8 @@ static int require(struct gate *g, struct quipu_event *e)
 		session_want_stack(g->session);
 	if (quipu_event_attr(e)->sample_type & PERF_SAMPLE_BRANCH_STACK)
 		session_want_branches(g->session);
+	if (quipu_event_attr(e)->sample_type & PERF_SAMPLE_REGS_USER)
+		session_want_registers(g->session, quipu_event_attr(e)->sample_regs_user);
 	if (signal == QUIPU_SIGNAL_NONE || !signals->ops->has(signals, signal))
 		return 0;
 	if (session_require(g->session, signal)) {

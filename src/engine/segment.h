@@ -18,7 +18,7 @@
 #include <quipu/signal.h>
 
 #define SEG_MAGIC   UINT64_C(0x3175706975716567) /* "gequipu1" */
-#define SEG_VERSION 6u
+#define SEG_VERSION 7u
 
 #define SEG_PROCS      64u  /* process slots */
 #define SEG_VCPUS      256u /* guest threads of a process that can be counted */
@@ -26,6 +26,7 @@
 #define SEG_SCALARS    16u
 #define SEG_RING_BYTES (1u << 20)
 #define SEG_PATH       512u
+#define SEG_REGS_MOST  48u /* user registers of a record */
 
 enum seg_lane { SEG_LANE_INSTRUCTIONS = 0, SEG_LANE_CYCLES = 1 };
 
@@ -43,6 +44,8 @@ enum seg_feature {
 		1u << 7, /* the last branches of each vCPU, for branch stacks; with SEG_BRANCH */
 	SEG_LABEL = 1u << 8, /* what became of each instruction (model/ahead.h); with all models */
 	SEG_PAGES = 1u << 9, /* first accesses of pages are told (header.watches) */
+	SEG_REGS = 1u << 10, /* the guest's registers are in records (header.regs): each instruction
+				is a block */
 };
 
 struct seg_header {
@@ -70,6 +73,8 @@ struct seg_header {
 			   it */
 	uint32_t watches; /* M: bit of each enum quipu_activity that the machine wants to hear of */
 	uint32_t scalars; /* M: bit of each scalar that is counted; the others stand still */
+	uint64_t regs;	  /* M: user registers that are asked for, bits of perf_regs.h */
+	char regs_isa[16];  /* of the instruction set whose they are */
 	uint32_t unslotted; /* processes that found no slot and run uncounted (any writer, atomic
 			       add) */
 	char sysroot[SEG_PATH];	 /* -L of the program, "" if none */
@@ -226,9 +231,10 @@ struct seg_interrupt {
 	uint32_t nr_branches; /* triples */
 	uint32_t nr_next;     /* popcount(slots & ~bell) */
 	uint32_t has_scalars; /* SEG_SCALARS values follow the chain */
+	uint64_t regs; /* user registers with which the instruction began, bits of header.regs */
 	/* uint64_t next[nr_next]: new deadline of each locally served slot, lowest slot first;
 	 * uint64_t chain[nr_chain]; uint64_t scalars[has_scalars ? SEG_SCALARS : 0]; uint64_t
-	 * branches[3 * nr_branches] */
+	 * branches[3 * nr_branches]; uint64_t value[popcount(regs)] */
 	uint64_t words[];
 };
 
@@ -267,6 +273,14 @@ struct seg_proc {
 	uint32_t features;  /* P: and what that is, enum seg_feature */
 	uint32_t scalars;   /* P: bits */
 	uint32_t switches;  /* P: how often it was another since the process began */
+	uint32_t lacks;	    /* P: of what was asked for, enum seg_lack */
+};
+
+/* Why what is asked for is not there. */
+enum seg_lack {
+	SEG_LACKS_REGS = 1u << 0, /* this QEMU does not show registers to plugins */
+	SEG_LACKS_SET = 1u << 1,  /* the program is of another instruction set than the machine,
+				     whose  registers were asked for */
 };
 
 /* Calls whose results differ from run to run; told with -v. */

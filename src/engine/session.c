@@ -204,8 +204,10 @@ void session_facts(const struct session *s, struct session_facts *facts)
 	*facts = s->facts;
 	facts->uncounted_threads += __atomic_load_n(&s->head->unslotted, __ATOMIC_RELAXED);
 	for (unsigned i = 0; i < s->nprocs; i++)
-		if (s->procs[i].base && !s->procs[i].dead)
+		if (s->procs[i].base && !s->procs[i].dead) {
 			facts->faults += s->procs[i].seg->faults;
+			facts->lacks |= s->procs[i].seg->lacks;
+		}
 }
 
 /* ---- life ---- */
@@ -241,6 +243,7 @@ static void fill_header(struct session *s)
 	h->lane_signal[SEG_LANE_INSTRUCTIONS] = QUIPU_SIGNAL_INSTRUCTIONS;
 	h->lane_signal[SEG_LANE_CYCLES] = QUIPU_SIGNAL_CYCLES;
 	memcpy(h->cost, m->cost, sizeof(h->cost));
+	snprintf(h->regs_isa, sizeof(h->regs_isa), "%s", quipu_isa_name(m->isa));
 	quipu_model_read(m, &h->model, NULL);
 	if (m->timing_full)
 		h->features |= SEG_BRANCH | SEG_DATA | SEG_FETCH | SEG_PREDICT;

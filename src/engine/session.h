@@ -88,7 +88,10 @@ struct session_facts {
 			    whole */
 	unsigned fault_ends; /* processes that ended, or may have, by a fault of an instruction */
 	unsigned isas;	     /* bit of each instruction set (enum quipu_isa) that programs had */
-	uint64_t own_calls;  /* enum seg_own_call bits */
+	unsigned lacks;	     /* enum seg_lack bits: what samples were asked for and do not have */
+	uint64_t
+		regs_unknown; /* user registers that were asked for and no program's samples have */
+	uint64_t own_calls;   /* enum seg_own_call bits */
 	uint64_t records_lost;
 	uint64_t local_mismatches; /* times the machine wanted other deadlines than a thread that
 				      ran on had */
@@ -110,7 +113,7 @@ void session_free(struct session *);
  *the caller as one block with @nwords words. -ENOEXEC: not a program that this machine runs (of
  *another instruction set, where it is not @measured or quipu,other-programs is not "count"); -errno
  *with @err. session_want_stack, session_want_branches - call stacks, or the last branches, are
- *kept.
+ *kept. session_want_registers - interrupts tell the user registers of @mask (bits of perf_regs.h).
  */
 struct session_hooks {
 	/* The task of a process that starts: one that is known, or a new one. NULL: out of memory.
@@ -132,6 +135,7 @@ int session_command(struct session *, const char *path, const char *argv0, bool 
 		    char ***words, size_t *nwords, struct session_error *err);
 void session_want_stack(struct session *);
 void session_want_branches(struct session *);
+void session_want_registers(struct session *, uint64_t mask);
 /*
  * What is compiled into the programs of the open house follows the open events
  * (session_select.c). What an event needs is learned while it is opened: all that is required

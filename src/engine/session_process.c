@@ -428,6 +428,7 @@ void session_bury(struct session *s, struct proc *p)
 	s->facts.own_calls |= p->seg->own_calls[0];
 	s->facts.uncounted_threads += p->seg->uncounted;
 	s->facts.faults += p->seg->faults;
+	s->facts.lacks |= p->seg->lacks;
 	if (p->pidfd >= 0)
 		close(p->pidfd);
 	p->pidfd = -1;

@@ -220,6 +220,7 @@ static void serve_interrupt(struct session *s, struct proc *p, unsigned v,
 	const uint64_t *next = r->words, *chain = next + r->nr_next;
 	const uint64_t *scalars = chain + r->nr_chain;
 	const uint64_t *branches = scalars + (r->has_scalars ? SEG_SCALARS : 0);
+	const uint64_t *regs = branches + 3 * (size_t)r->nr_branches;
 	struct quipu_interrupt intr = {
 		.slots = r->slots & ~bits_one(SEG_SLOT_TURN),
 		.pc = r->pc,
@@ -231,6 +232,7 @@ static void serve_interrupt(struct session *s, struct proc *p, unsigned v,
 		.nr_chain = r->nr_chain,
 		.branches = r->nr_branches ? branches : NULL,
 		.nr_branches = r->nr_branches,
+		.user = {r->regs, r->regs ? regs : NULL},
 	};
 	unsigned i = 0;
 
@@ -295,7 +297,7 @@ static bool record_valid(const struct seg_record *r)
 		    i->nr_branches > RECORD_MAX / 8 || i->nr_next > QUIPU_SLOTS)
 			return false;
 		words = (uint64_t)i->nr_next + i->nr_chain + (i->has_scalars ? SEG_SCALARS : 0) +
-			3 * (uint64_t)i->nr_branches;
+			3 * (uint64_t)i->nr_branches + bits_count(i->regs);
 		return sizeof(*i) + 8 * words <= r->size;
 	}
 	case SEG_REC_MMAP:

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include <quipu/bits.h>
+#include <quipu/perf_regs.h>
 
 #include "engine/session_impl.h"
 
@@ -250,4 +251,15 @@ void session_want_stack(struct session *s)
 void session_want_branches(struct session *s)
 {
 	session_asked(s, SEG_BRANCHES | SEG_BRANCH, 0);
+}
+
+void session_want_registers(struct session *s, uint64_t mask)
+{
+	uint64_t given = quipu_perf_regs_given(s->machine->isa);
+
+	s->facts.regs_unknown |= mask & ~given;
+	if (mask & ~given) /* the sample that asks for one that is not there has none */
+		return;
+	__atomic_fetch_or(&s->head->regs, mask, __ATOMIC_RELAXED);
+	session_asked(s, SEG_REGS, 0);
 }

@@ -177,21 +177,28 @@ static void put_branches(struct out *o, const struct sampling *x)
 }
 
 /* All that are asked for, or none: a register that is not known has no value to show. */
-static void put_regs_intr(struct out *o, const struct sampling *x)
+static void put_regs(struct out *o, uint64_t want, uint64_t known, const uint64_t *value)
 {
-	uint64_t want = x->e->attr.sample_regs_intr, known = x->s->regs_known;
-
-	if (!x->s->regs || (want & ~known)) {
+	if (!value || (want & ~known)) {
 		put64(o, PERF_SAMPLE_REGS_ABI_NONE);
 		return;
 	}
 	put64(o, PERF_SAMPLE_REGS_ABI_64);
 	for (uint64_t m = want; m; m &= m - 1)
-		put64(o, x->s->regs[bits_count(known & bits_mask(bits_low(m)))]);
+		put64(o, value[bits_count(known & bits_mask(bits_low(m)))]);
 }
 
-/* No user registers, no stack, no physical address is known to any model: each says so in its own
- * way, by a 0. */
+static void put_regs_intr(struct out *o, const struct sampling *x)
+{
+	put_regs(o, x->e->attr.sample_regs_intr, x->s->regs_known, x->s->regs);
+}
+
+static void put_regs_user(struct out *o, const struct sampling *x)
+{
+	put_regs(o, x->e->attr.sample_regs_user, x->s->user.known, x->s->user.value);
+}
+
+/* No stack, no physical address is known to any model: each says so in its own way, by a 0. */
 static void put_zero(struct out *o, const struct sampling *x)
 {
 	(void)x;
@@ -226,7 +233,7 @@ static const struct {
 	{PERF_SAMPLE_CALLCHAIN, put_callchain},
 	{PERF_SAMPLE_RAW, put_raw},
 	{PERF_SAMPLE_BRANCH_STACK, put_branches},
-	{PERF_SAMPLE_REGS_USER, put_zero},
+	{PERF_SAMPLE_REGS_USER, put_regs_user},
 	{PERF_SAMPLE_STACK_USER, put_zero},
 	{PERF_SAMPLE_WEIGHT | SAMPLE_WEIGHT_STRUCT, put_weight},
 	{PERF_SAMPLE_DATA_SRC, put_data_src},

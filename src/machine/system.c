@@ -8,6 +8,7 @@
 #include <stdlib.h>
 
 #include <quipu/bits.h>
+#include <quipu/perf_regs.h>
 #include <quipu/system.h>
 
 #define NS_PER_S  UINT64_C(1000000000)
@@ -185,6 +186,7 @@ static void on_interrupt(void *arg, const struct quipu_interrupt *intr)
 		.ip = intr->pc,
 		.chain = intr->chain,
 		.nr_chain = intr->nr_chain,
+		.user = intr->user,
 		.pid = intr->pid,
 		.tid = intr->tid,
 		.exact_ip = true,
@@ -361,13 +363,6 @@ static const struct quipu_core_ops core_ops = {
 
 /* ---- life ---- */
 
-/* Valid bits of sample_regs_* per architecture (perf ABI sheet A15); sparc64 has none. */
-static const uint64_t regs_mask[QUIPU_ISAS] = {
-	[QUIPU_ISA_RISCV64] = UINT64_C(0xffffffff),
-	[QUIPU_ISA_PPC64LE] = UINT64_C(0x1fffffffffff),
-	[QUIPU_ISA_X86_64] = UINT64_C(0xff0fff),
-};
-
 /* MMCR0-2, PMC1-6, SDAR, SIAR of POWER9 (arch/powerpc/include/uapi/asm/perf_regs.h). */
 #define REGS_POWER9 UINT64_C(0x07f8e00000000000)
 
@@ -379,7 +374,7 @@ static int make_core(struct quipu_system *sys)
 		.hz = m->tick_hz,
 		.paranoid = sys->config.paranoid,
 		.first_type = sys->config.first_type,
-		.regs_mask = regs_mask[m->isa],
+		.regs_mask = quipu_perf_regs_valid(m->isa),
 		.regs_extended = m->isa == QUIPU_ISA_PPC64LE ? REGS_POWER9 : 0,
 		.no_stack_user = m->isa == QUIPU_ISA_SPARC64,
 	};

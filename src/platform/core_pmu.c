@@ -82,6 +82,7 @@ void core_pmu_sample(const struct quipu_interrupt *irq, struct quipu_sample *sam
 	sample->nr_chain = irq->nr_chain;
 	sample->branches = irq->branches;
 	sample->nr_branches = irq->nr_branches;
+	sample->user = irq->user;
 	sample->pid = irq->pid;
 	sample->tid = irq->tid;
 }

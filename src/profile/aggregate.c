@@ -107,7 +107,8 @@ static unsigned marker_mode(uint64_t marker)
 static size_t add_unwound(struct profile_maps *maps, const struct profile_record *r, bool inlines,
 			  struct profile_frame *f, size_t max)
 {
-	struct profile_unwind *u = r->sample.regs ? profile_maps_unwind(maps) : NULL;
+	struct profile_unwind *u =
+		r->sample.regs && r->sample.stack ? profile_maps_unwind(maps) : NULL;
 	uint64_t pcs[UNWIND_MAX];
 	size_t n = 0, frames;
 
@@ -301,7 +302,7 @@ int profile_aggregate_sample(struct profile_aggregate *a, struct profile_maps *m
 {
 	size_t n = profile_frames(maps, r, a->opt.inlines, a->frames, PROFILE_FRAMES_MAX);
 	const char *comm = profile_maps_comm(maps, r->pid, r->tid);
-	bool chained = r->sample.nr_chain > 0 || r->sample.regs;
+	bool chained = r->sample.nr_chain > 0 || (r->sample.regs && r->sample.stack);
 	struct profile_entry key, *e;
 
 	a->samples++;

@@ -308,6 +308,13 @@ def case_31():
         with open(out, encoding="utf-8") as f:
             got = lanes(rows(f.read().splitlines(), "total")[0])
         check(f"31: {other}/qemu-{isa}: case 1", [got[0], *got[2:]] == CASE_1[isa], got)
+    if shutil.which("qemu-x86_64", path=other) and guest("counted-rep", "x86_64"):
+        out = f"{TMP}/out31"
+        subprocess.run([SEGRUN, "-o", out, "-l", "stores", PLUGIN, f"{other}/qemu-x86_64", guest("counted-rep", "x86_64")], env=ENV,
+                       check=True, timeout=200)
+        with open(out, encoding="utf-8") as f:
+            got = lanes(rows(f.read().splitlines(), "total")[0])
+        check(f"31: {other}/qemu-x86_64: case 5", got[:3] == [7, 1007, 1000], got)
     said = probe("qemu-system-riscv64", "-M", "virt", "-bios", "none", "-display", "none", path=other)
     if said is not None:
         check(f"31: {other}/qemu-system-riscv64 loads the same file", said == "quipu-qemu 4 riscv64\n", said)

@@ -8,10 +8,10 @@ import resource
 import subprocess
 import tempfile
 
-from tap import check, end
+from tap import PATH, check, end
 
 QUIPU, GUESTS, TREE = os.environ["QUIPU"], os.environ["ENGINE_GUESTS"], os.environ["RISCV_DTS"]
-ENV = {"PATH": "/usr/bin:/bin", "QUIPU_PLUGIN": os.environ["PLUGIN"]}
+ENV = {"PATH": PATH, "QUIPU_PLUGIN": os.environ["PLUGIN"]}
 
 
 def stat(events, *command, options=()):

@@ -13,11 +13,10 @@ import os
 import re
 import subprocess
 
-from tap import TMP, check
+from tap import PATH, TMP, check
 
 SEGRUN, PLUGIN = os.environ["SEGRUN"], os.environ["PLUGIN"]
-# QUIPU_QEMU: a folder with another QEMU than the system's (README.md).
-ENV = {"PATH": ":".join(filter(None, (os.environ.get("QUIPU_QEMU"), "/usr/bin:/bin")))}
+ENV = {"PATH": PATH}
 SETS = ("riscv64", "ppc64le", "sparc64", "x86_64")
 TOOLS = {"riscv64": "riscv64-linux-gnu-", "ppc64le": "powerpc64le-linux-gnu-", "sparc64": "sparc64-linux-gnu-", "x86_64": ""}
 

@@ -5,7 +5,7 @@
  *as text. Tests of the engine only: no PMU, no events. Contract: src/engine/segment.h.
  *
  *	segrun [options] PLUGIN QEMU [QEMU-OPTION...] PROGRAM [ARG...]
- *	-f count|branch|stack|data|fetch|predict   features (repeat)
+ *	-f count|branch|stack|data|fetch|predict|label|regs   features (repeat)
  *	-l SIGNAL  next lane from 2 on (repeat)	-m lru|full    models: true LRU; timing full
  *	-s SIGNAL  next scalar (repeat)		-p INDEX:PERIOD[:bell]  a deadline (repeat), 0..7
  *lanes, 8.. scalars -q N       quantum			-r             print records -b print bells
@@ -111,6 +111,7 @@ static const struct {
 	{"fetch", SEG_BRANCH | SEG_FETCH},
 	{"predict", SEG_BRANCH | SEG_PREDICT},
 	{"label", SEG_BRANCH | SEG_PREDICT | SEG_DATA | SEG_FETCH | SEG_LABEL},
+	{"regs", SEG_REGS},
 };
 
 static void die(const char *what)
@@ -523,6 +524,7 @@ static pid_t start(char **argv)
 {
 	char *plugin = NULL, *blocks = NULL, *slash = strrchr(argv[0], '/');
 	char *qemu[256] = {argv[1], "-plugin", NULL, "-seed", "1", "-plugin", NULL};
+	const char *isa = strrchr(argv[1], '-');
 	unsigned n = 7;
 	pid_t pid;
 
@@ -541,6 +543,8 @@ static pid_t start(char **argv)
 		qemu[n++] = *a;
 	}
 	snprintf(run.head->plugin, SEG_PATH, "%s", argv[0]);
+	snprintf(run.head->regs_isa, sizeof(run.head->regs_isa), "%s", isa ? isa + 1 : "");
+	run.head->regs = UINT64_MAX;
 	fflush(stdout);
 	pid = fork();
 	if (!pid) {

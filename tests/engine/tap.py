@@ -1,12 +1,15 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """What the test programs of this folder share: TAP on standard output, and a folder that goes when they end."""
 import atexit
+import os
 import shutil
 import sys
 import tempfile
 
 TMP = tempfile.mkdtemp()
 atexit.register(shutil.rmtree, TMP, ignore_errors=True)
+# Of tests that another QEMU than the system's may be given to: QUIPU_QEMU, a folder with it (README.md).
+PATH = ":".join(filter(None, (os.environ.get("QUIPU_QEMU"), "/usr/bin:/bin")))
 
 _done = {"number": 0, "failed": 0}
 

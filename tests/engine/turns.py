@@ -9,10 +9,10 @@ import signal
 import subprocess
 import time
 
-from tap import TMP, check, end
+from tap import PATH, TMP, check, end
 
 QUIPU, GUESTS, TREE = os.environ["QUIPU"], os.environ["ENGINE_GUESTS"], os.environ["RISCV_DTS"]
-ENV = {"PATH": "/usr/bin:/bin", "QUIPU_PLUGIN": os.environ["PLUGIN"], "HOME": "/nonexistent"}
+ENV = {"PATH": PATH, "QUIPU_PLUGIN": os.environ["PLUGIN"], "HOME": "/nonexistent"}
 SLICE = 0.004  # seconds of model time
 
 

@@ -17,6 +17,8 @@
 
 #define MOST_WORDS 900 /* of a record after its head: it stays below the machine's 8 KiB */
 
+#define MOST_CHAIN (MOST_WORDS - QUIPU_SLOTS - SEG_SCALARS - 3 * BRANCHES - SEG_REGS_MOST)
+
 /* How an overflow is served in this process; indexed by enum quipu_overflow_kind. */
 static uint64_t (*const local_overflow[])(struct quipu_reload *, uint64_t now_ns) = {
 	[QUIPU_OVERFLOW_RISCV] = quipu_riscv_overflow,
@@ -329,11 +331,12 @@ static void write_record(struct event *e, const struct reached *r, uint64_t pc, 
 	uint64_t words[MOST_WORDS], *w = words;
 	struct seg_interrupt *rec;
 	unsigned nr_chain = 0, nr_branches = 0;
+	uint64_t regs = 0;
 
 	memcpy(w, r->next, r->nr_next * sizeof(*w));
 	w += r->nr_next;
-	if (chain_max > MOST_WORDS - QUIPU_SLOTS - SEG_SCALARS - 3 * BRANCHES)
-		chain_max = MOST_WORDS - QUIPU_SLOTS - SEG_SCALARS - 3 * BRANCHES;
+	if (chain_max > MOST_CHAIN)
+		chain_max = MOST_CHAIN;
 	if (r->sampling)
 		nr_chain = chain_of(e->v, of_prev, w, chain_max);
 	w += nr_chain;
@@ -342,6 +345,8 @@ static void write_record(struct event *e, const struct reached *r, uint64_t pc, 
 	if (r->sampling)
 		nr_branches = branches_of(e->p, r->sampling & SEG_SAMPLED_CALLS, w);
 	w += 3 * nr_branches;
+	if (r->sampling)
+		w += regs_of(vcpu_index(e->v), pc, of_prev, &regs, w);
 	size = (unsigned)(sizeof(*rec) + (size_t)(w - words) * sizeof(*w));
 	rec = ring_reserve(e->v, size);
 	if (!rec)
@@ -360,6 +365,7 @@ static void write_record(struct event *e, const struct reached *r, uint64_t pc, 
 	rec->nr_branches = nr_branches;
 	rec->nr_next = r->nr_next;
 	rec->has_scalars = nscalars != 0;
+	rec->regs = regs;
 	memcpy(rec->words, words, (size_t)(w - words) * sizeof(*w));
 	ring_commit(e->v, size);
 }

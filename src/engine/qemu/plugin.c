@@ -600,6 +600,7 @@ static void accesses(struct qemu_plugin_insn *insn, unsigned index, const struct
 /* So it is a block of its own, entered right before it runs, if it ever does from here. */
 static void set_apart(struct qemu_plugin_insn *insn)
 {
+	int flags = engine.features & SEG_REGS ? QEMU_PLUGIN_CB_R_REGS : QEMU_PLUGIN_CB_NO_REGS;
 	struct insn in;
 	uint64_t hash = read_insn(&in, insn, BLOCK_HASH_START);
 	const struct block *b = block_intern(&engine.store, &engine.rates, &in, 1, hash);
@@ -607,13 +608,25 @@ static void set_apart(struct qemu_plugin_insn *insn)
 	if (!b)
 		return;
 	models_block((struct block *)b);
+	if (engine.features & SEG_REGS)
+		regs_translate(insn, b);
 	if (engine.features & SEG_BRANCHES)
 		qemu_plugin_register_vcpu_insn_exec_cb(insn, on_taken, QEMU_PLUGIN_CB_NO_REGS,
 						       (void *)b);
-	qemu_plugin_register_vcpu_insn_exec_cb(insn, callback_for(b), QEMU_PLUGIN_CB_NO_REGS,
-					       (void *)b);
+	qemu_plugin_register_vcpu_insn_exec_cb(insn, callback_for(b), flags, (void *)b);
 	accesses(insn, 0, &in);
 	repeat_translate(insn, &in);
+}
+
+/* Each instruction is a block of its own: where it begins its registers can be read. */
+static void translate_apart(struct qemu_plugin_tb *tb, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		set_apart(qemu_plugin_tb_get_insn(tb, i));
+	if (engine.proc)
+		engine.proc->blocks++;
+	pages_code(qemu_plugin_insn_vaddr(qemu_plugin_tb_get_insn(tb, 0)),
+		   qemu_plugin_insn_vaddr(qemu_plugin_tb_get_insn(tb, n - 1)));
 }
 
 /* QEMU translates under its own lock: one block at a time. */
@@ -636,6 +649,10 @@ static void on_translate(qemu_plugin_id_t id, struct qemu_plugin_tb *tb)
 	}
 	if (!(engine.features & SEG_COUNT)) {
 		translate_idle(tb, n);
+		return;
+	}
+	if (engine.features & SEG_REGS) {
+		translate_apart(tb, n);
 		return;
 	}
 	if (n > 1 && may_be_phantom(qemu_plugin_tb_get_insn(tb, n - 1)))

@@ -8,6 +8,7 @@
  *	entry.c    the block callbacks (the hot path: entry.h)
  *	plugin.c   translation; blocks that were aborted, signals
  *	repeat.c   repeated instructions of x86-64 within a block
+ *	regs.c     the guest's registers in samples
  *	select.c   what is compiled in, and how that changes while the program runs
  *	fold.c     what happens when a lane's top bit is set: deadlines, records, quantum
  *	bell.c     waiting for the machine; the interrupt ring
@@ -183,6 +184,21 @@ struct qemu_plugin_insn;
 /* repeat_translate - the last instruction of a block is translated: where it is repeated within it,
  * that will be seen. After models_translate: an access comes before what it completes. */
 void repeat_translate(struct qemu_plugin_insn *, const struct insn *);
+
+/* regs.c */
+/* regs_lacking - why samples of this process have no registers, enum seg_lack bits; 0: they can. */
+uint32_t regs_lacking(const struct seg_header *);
+/* regs_translate - @b, an instruction by itself, is translated; before all other callbacks of it.
+ */
+void regs_translate(struct qemu_plugin_insn *, const struct block *b);
+/*
+ * regs_of - the registers with which instruction @pc began, that of a record of now; @of_prev: it
+ * is the one before the present one. *@known: which; their values, ascending, to @out
+ * (SEG_REGS_MOST). Returns how many.
+ */
+unsigned regs_of(unsigned vcpu, uint64_t pc, bool of_prev, uint64_t *known, uint64_t *out);
+/* regs_forget - the vCPU begins, or its registers begin to be asked for. */
+void regs_forget(unsigned vcpu);
 
 /* select.c */
 /* select_open - take over from the segment what is to be compiled in. 0 or -1. */

@@ -33,7 +33,7 @@ typedef struct qemu_info_t {
 	};
 } qemu_info_t;
 
-enum qemu_plugin_cb_flags { QEMU_PLUGIN_CB_NO_REGS = 0 };
+enum qemu_plugin_cb_flags { QEMU_PLUGIN_CB_NO_REGS = 0, QEMU_PLUGIN_CB_R_REGS = 1 };
 enum qemu_plugin_mem_rw { QEMU_PLUGIN_MEM_R = 1, QEMU_PLUGIN_MEM_W = 2, QEMU_PLUGIN_MEM_RW = 3 };
 
 typedef uint32_t qemu_plugin_meminfo_t;
@@ -99,6 +99,34 @@ size_t plugin_insn_data_v3(const struct qemu_plugin_insn *, void *,
  */
 PLUGIN_WEAK const char *qemu_plugin_path_to_binary(void);
 PLUGIN_WEAK uint64_t qemu_plugin_start_code(void);
+
+/*
+ * Registers, since version 3: inside of callbacks with QEMU_PLUGIN_CB_R_REGS. Their arrays are
+ * glib's, which every QEMU has; of a GArray or GByteArray only what is public is looked at.
+ */
+struct qemu_plugin_register;
+typedef struct {
+	struct qemu_plugin_register *handle;
+	const char *name;
+	const char *feature;
+} qemu_plugin_reg_descriptor;
+
+struct plugin_array {
+	char *data;
+	unsigned len;
+};
+
+PLUGIN_WEAK struct plugin_array *qemu_plugin_get_registers(void);
+PLUGIN_WEAK int qemu_plugin_read_register(struct qemu_plugin_register *, struct plugin_array *);
+PLUGIN_WEAK struct plugin_array *g_byte_array_new(void);
+PLUGIN_WEAK struct plugin_array *g_byte_array_set_size(struct plugin_array *, unsigned len);
+PLUGIN_WEAK char *g_array_free(struct plugin_array *, int segment);
+
+static inline bool plugin_reads_registers(void)
+{
+	return qemu_plugin_version >= 3 && qemu_plugin_get_registers && qemu_plugin_read_register &&
+	       g_byte_array_new && g_byte_array_set_size && g_array_free;
+}
 
 /* Version 4 only: tells the two apart. */
 PLUGIN_WEAK void *qemu_plugin_scoreboard_new(size_t element_size);

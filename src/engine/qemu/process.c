@@ -215,6 +215,7 @@ static void reset_vcpu(struct seg_vcpu *v, uint32_t start)
 	v->priv[HOT_TOP] = v->priv[HOT_WAS_TOP] = 0;
 	if (engine.features & SEG_STACK)
 		process_stack(v);
+	regs_forget(vcpu_index(v));
 	models_begin(v);
 	fold_zero(v);
 	v->state = SEG_RUNNING;

@@ -41,6 +41,11 @@ static uint32_t features_of(const struct seg_header *h)
 {
 	uint32_t features = __atomic_load_n(&h->features, __ATOMIC_RELAXED);
 
+	if (features & SEG_REGS && regs_lacking(h)) {
+		if (engine.proc)
+			engine.proc->lacks |= regs_lacking(h);
+		features &= ~(uint32_t)SEG_REGS;
+	}
 	/* Where nothing but counting is asked for, window traps are looked at, and they alone. */
 	if (engine.isa->traits & ISA_BRANCH && features & SEG_COUNT &&
 	    features & ~(uint32_t)(SEG_COUNT | SEG_EMPTY))
@@ -141,6 +146,8 @@ static void adapt(struct seg_vcpu *v, uint32_t was, uint32_t now)
 		v->priv[HOT_TOP] = v->priv[HOT_WAS_TOP] = 0;
 		process_stack(v);
 	}
+	if (begins & SEG_REGS)
+		regs_forget(vcpu_index(v));
 	if (begins & SEG_BRANCHES)
 		p->nbranches = p->ncalls = 0;
 	models_change(v, was, now);
