@@ -148,6 +148,8 @@ struct insn {
 	uint8_t again;
 	uint8_t delay;
 	struct insn_label label;
+	struct place place;
+	struct change change;
 	uint64_t target;
 };
 

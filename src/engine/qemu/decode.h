@@ -51,6 +51,26 @@ enum delay {
 	DELAY_NEVER,  /* always annulled */
 };
 
+/*
+ * Where an instruction accesses memory that loads from, or stores to, one address, which is a
+ * general register and a constant: nothing else makes it, and the access is all that it does to
+ * memory. What is of no such kind, or not known to be, has no place.
+ */
+struct place {
+	uint8_t base;  /* number of the register + 1; 0: no place */
+	uint8_t bytes; /* log2, at most 4 */
+	int32_t offset;
+};
+
+/* The general register that an instruction writes, after its access. */
+#define CHANGES_UNKNOWN 0u   /* more than one, or it is not known which */
+#define CHANGES_NOTHING 255u /* else its number + 1 */
+struct change {
+	uint8_t reg;
+	bool by_known; /* it grows by a constant */
+	int32_t by;
+};
+
 struct decoded {
 	uint8_t class;	 /* enum quipu_insn_class */
 	uint8_t flow;	 /* enum flow */
@@ -59,6 +79,8 @@ struct decoded {
 	uint8_t again;	 /* FLOW_REP: the accesses of each repetition */
 	uint8_t delay;	 /* enum delay */
 	uint64_t target; /* of a direct transfer */
+	struct place place;
+	struct change change;
 	struct ahead_operands operands; /* sparc64 */
 	bool flush, barrier;		/* sparc64: flush; membar, stbar */
 };

@@ -476,6 +476,8 @@ static uint64_t read_insn(struct insn *in, const struct qemu_plugin_insn *insn, 
 			    .again = d.again,
 			    .delay = d.delay,
 			    .label = {d.operands, d.flush, d.barrier},
+			    .place = d.place,
+			    .change = d.change,
 			    .target = d.target};
 	return block_hash(hash, bytes, (unsigned)size);
 }
