@@ -62,13 +62,18 @@ struct place {
 	int32_t offset;
 };
 
-/* The general register that an instruction writes, after its access. */
-#define CHANGES_UNKNOWN 0u   /* more than one, or it is not known which */
+/*
+ * The general registers that an instruction writes, after its access. It may have a second one,
+ * whose new value is not known (x86's pop: the stack pointer grows by a constant, and the register
+ * is loaded); when both are the same register, that is @reg, and does not grow.
+ */
+#define CHANGES_UNKNOWN 0u   /* more than these, or it is not known which */
 #define CHANGES_NOTHING 255u /* else its number + 1 */
 struct change {
 	uint8_t reg;
-	bool by_known; /* it grows by a constant */
+	bool by_known; /* @reg grows by a constant */
 	int32_t by;
+	uint8_t also; /* the second, its number + 1; 0: none */
 };
 
 struct decoded {

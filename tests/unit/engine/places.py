@@ -1,0 +1,259 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-2-Clause
+"""The places and changes of the decoders (src/engine/qemu/decode.h) against binutils' objdump, of every instruction of
+real programs. The judge is the text of the disassembly; nothing of the decoder is in it.
+
+    places.py ISA PROGRAM...
+
+What a decoder says must be exactly what the disassembly says; what it leaves unsaid is right, but a share of what the
+disassembly knows must be said. An instruction set is a row of SETS, its parser a function of the text of an instruction
+(and of its address and size) that returns what that means: Says, or None when the parser does not know. What the decoder
+says of an instruction that the parser does not know is a failure: the parser is to learn it. TAP on standard output.
+Environment: PLACES, the program that prints (places.c); PLACES_SHOW=N shows so many of what is left unsaid."""
+import collections
+import dataclasses
+import os
+import re
+import subprocess
+import sys
+
+UNKNOWN, NOTHING = 0, 255
+
+
+@dataclasses.dataclass(frozen=True)
+class Says:
+    """@place: (base register, bytes, offset) of the only access, or None. @writes: the general registers. @grows: by how
+    much one of them does, (register, constant), or None."""
+    place: tuple = None
+    writes: frozenset = frozenset()
+    grows: tuple = None
+
+
+# ---- x86-64 ----
+
+X86_WORDS = ["rax rcx rdx rbx rsp rbp rsi rdi r8 r9 r10 r11 r12 r13 r14 r15".split(),
+             "eax ecx edx ebx esp ebp esi edi r8d r9d r10d r11d r12d r13d r14d r15d".split(),
+             "ax cx dx bx sp bp si di r8w r9w r10w r11w r12w r13w r14w r15w".split(),
+             "al cl dl bl spl bpl sil dil r8b r9b r10b r11b r12b r13b r14b r15b".split(), "ah ch dh bh".split()]
+X86_REGISTERS = {name: number for words in X86_WORDS for number, name in enumerate(words)}
+X86_WIDE = {name: number for number, name in enumerate(X86_WORDS[0])}
+X86_SIZES = {"BYTE": 1, "WORD": 2, "DWORD": 4, "QWORD": 8, "XMMWORD": 16}
+X86_MEMORY = re.compile(r"(?:(\w+) PTR )?(?:(\w\w):)?\[(.*)\]$")
+X86_ADDRESS = re.compile(r"(\w+)([+-]0x[0-9a-f]+)?$")
+RSP, RAX, RCX, RDX = 4, 0, 1, 2
+
+
+def words(text):
+    return frozenset(text.split())
+
+
+X86_CONDITIONS = "o no b ae e ne be a s ns p np l ge le g".split()
+# What the first operand is: read only; written only; both. The others are always read only.
+X86_READ = words("cmp test bt ucomiss ucomisd comiss comisd fld fild fadd fmul fcom fcomp fsub fsubr fdiv fdivr fiadd fimul "
+                 "ficom ficomp fisub fisubr fidiv fidivr fldcw")
+X86_WRITTEN = words("mov movabs movzx movsx movsxd lea movnti movss movsd movaps movups movapd movupd movdqa movdqu movd movq "
+                    "movlps movhps movlpd movhpd movntps movntpd movntdq movddup movsldup movshdup lddqu movhlps movlhps "
+                    "cvtsi2ss cvtsi2sd cvttss2si cvttsd2si cvtss2si cvtsd2si popcnt tzcnt lzcnt bsf bsr movmskps movmskpd "
+                    "pmovmskb pextrw cvtss2sd cvtsd2ss cvtps2pd cvtpd2ps cvtdq2ps cvtps2dq cvttps2dq cvtdq2pd cvtpd2dq "
+                    "cvttpd2dq sqrtss sqrtsd sqrtps sqrtpd rsqrtss rsqrtps rcpss rcpps pshufd pshufhw pshuflw fst fstp fist "
+                    "fistp fisttp fnstcw fnstsw " + " ".join("set" + c for c in X86_CONDITIONS))
+X86_BOTH = words("add or adc sbb and sub xor inc dec neg not shl shr sar rol ror rcl rcr sal shld shrd bts btr btc imul bswap "
+                 "xadd xchg cmpxchg pinsrw " + " ".join("cmov" + c for c in X86_CONDITIONS))
+X86_VECTOR = re.compile(r"(add|sub|mul|div|min|max|cmp\w*|sqrt)(ss|sd|ps|pd)$|(andn?|x?or|unpckl|unpckh|shuf|hadd|hsub|addsub)"
+                        r"p[sd]$|p(add|sub|mul|and|or|xor|cmp|min|max|avg|sad|sll|srl|sra|unpck|ack|madd)\w*$")
+X86_NOTHING = re.compile(r"nop\w*$|endbr64$|pause$|j\w+$|c[lm][cd]$|st[cd]$|sahf$|f?wait$|prefetch\w*$|emms$|f\w+$")
+X86_FIXED = {"cbw": RAX, "cwde": RAX, "cdqe": RAX, "cwd": RDX, "cdq": RDX, "cqo": RDX, "lahf": RAX}
+X86_NOT = words("rdsspd rdsspq fxsave fxrstor fnsave frstor fldenv fnstenv fbld fbstp fxsave64 fxrstor64")
+
+
+def x86_operands(text):
+    return [part.strip() for part in text.split(",")] if text else []
+
+
+def x86_place(operand):
+    """(base, bytes, offset) when it is memory at a register and a constant."""
+    m = X86_MEMORY.match(operand)
+    at = X86_ADDRESS.match(m[3]) if m else None
+    if not at or m[2] or m[1] not in X86_SIZES or at[1] not in X86_WIDE:
+        return None
+    return X86_WIDE[at[1]], X86_SIZES[m[1]], int(at[2] or "0", 16)
+
+
+def x86_stack(name, operand):
+    register = X86_REGISTERS.get(operand)
+    if name == "push":
+        if operand in X86_REGISTERS and operand not in X86_WIDE:
+            return None
+        return Says(None if "[" in operand else (RSP, 8, -8), frozenset({RSP}), (RSP, -8))
+    if register is None:
+        return None
+    return Says((RSP, 8, 0), frozenset({RSP, register}), None if register == RSP else (RSP, 8))
+
+
+def x86_grows(name, operands):
+    register = X86_WIDE.get(operands[0])
+    if register is None:
+        return None
+    if name in ("inc", "dec"):
+        return register, 1 if name == "inc" else -1
+    by = re.match(r"-?0x[0-9a-f]+$", operands[-1]) if name in ("add", "sub") else None
+    if by:
+        value = int(by[0], 16)
+        value = value - (1 << 64) if value >> 63 else value
+        return register, value if name == "add" else -value
+    at = X86_ADDRESS.match(operands[1][1:-1]) if name == "lea" else None
+    return (register, int(at[2] or "0", 16)) if at and X86_WIDE.get(at[1]) == register else None
+
+
+def x86_multiplies(name, operands):
+    """The forms with one operand: rax, and rdx but for bytes."""
+    operand = operands[0]
+    small = operand in X86_WORDS[3] + X86_WORDS[4] or operand.startswith("BYTE")
+    return Says(x86_place(operand), frozenset({RAX} if small else {RAX, RDX}))
+
+
+def x86_general(name, operands):
+    first = operands[0]
+    reads, writes = name not in X86_WRITTEN, name not in X86_READ
+    memory = [operand for operand in operands if "[" in operand]
+    changed = {X86_REGISTERS[first]} if writes and first in X86_REGISTERS else set()
+    if name in ("xchg", "xadd") and operands[1] in X86_REGISTERS:
+        changed.add(X86_REGISTERS[operands[1]])
+    if name == "cmpxchg":
+        changed.add(RAX)
+    single = memory and name not in ("lea", "nop") and not (memory[0] == first and reads and writes)
+    if name == "bt" and operands[1] in X86_REGISTERS:
+        single = False
+    return Says(x86_place(memory[0]) if single else None, frozenset(changed), x86_grows(name, operands) if changed else None)
+
+
+def x86_64(text, _pc, _size):
+    text = re.sub(r"\s*(#|<).*", "", text)
+    words_ = text.split(None, 1)
+    name, operands = words_[0], x86_operands(words_[1] if len(words_) > 1 else "")
+    name = "mov" if name == "movabs" else name
+    if name in X86_NOT or name.startswith("lock") or name.startswith("rep"):
+        return None
+    if name in ("push", "pop"):
+        return x86_stack(name, operands[0])
+    if name in ("mul", "div", "idiv", "imul") and len(operands) == 1:
+        return x86_multiplies(name, operands)
+    if name in X86_FIXED:
+        return Says(None, frozenset({X86_FIXED[name]}))
+    if operands and (name in X86_READ or name in X86_WRITTEN or name in X86_BOTH or X86_VECTOR.match(name)):
+        return x86_general(name, operands)
+    return Says() if X86_NOTHING.match(name) else None
+
+
+# ---- all of them ----
+
+@dataclasses.dataclass(frozen=True)
+class Set:
+    objdump: tuple  # the command
+    reversed: bool  # a group of digits is a number, whose bytes lie the other way round
+    parse: object
+    least: float  # share of the places, and of the changes, that the disassembly knows, that must be said
+
+
+SETS = {
+    "x86_64": Set(("objdump", "-M", "intel"), False, x86_64, 0.95),
+}
+Insn = collections.namedtuple("Insn", "pc code text")
+
+
+def in_memory_order(isa, code):
+    groups = code.split()
+    if SETS[isa].reversed:
+        groups = ["".join(reversed(re.findall("..", group))) for group in groups]
+    return "".join(groups)
+
+
+def instructions(isa, program):
+    text = subprocess.run([*SETS[isa].objdump, "-d", "--insn-width=16", program], stdout=subprocess.PIPE, text=True,
+                          check=True).stdout
+    for line in text.splitlines():
+        part = line.split("\t", 2)
+        if len(part) == 3 and part[0].endswith(":") and "(bad)" not in part[2]:
+            yield Insn(int(part[0][:-1], 16), in_memory_order(isa, part[1]), part[2].strip())
+
+
+def decoded(isa, insns):
+    lines = "".join(f"{i.pc:x} {i.code}\n" for i in insns)
+    out = subprocess.run([os.environ["PLACES"], isa], input=lines, stdout=subprocess.PIPE, text=True, check=True).stdout
+    return [tuple(map(int, line.split())) for line in out.splitlines()]
+
+
+class Tally:
+    def __init__(self):
+        self.compared = self.other_length = 0
+        self.places = [0, 0]  # said, known to the disassembly
+        self.changes = [0, 0]
+        self.wrong, self.unsaid = [], collections.Counter()
+
+    def place(self, insn, said, says):
+        base, log2, offset = said
+        known = says and says.place
+        self.places[1] += bool(known)
+        if base:
+            self.places[0] += 1
+            if known != (base - 1, 1 << log2, offset):
+                self.wrong.append(f"{insn.pc:x} {insn.code} {insn.text}: place {said}, wanted {known}")
+        elif known:
+            self.unsaid["place of " + insn.text.split()[0]] += 1
+
+    def change(self, insn, said, says):
+        reg, by_known, by, also = said
+        self.changes[1] += says is not None
+        if reg == UNKNOWN:
+            if says:
+                self.unsaid["change of " + insn.text.split()[0]] += 1
+            return
+        self.changes[0] += 1
+        written = frozenset() if reg == NOTHING else frozenset({reg - 1} | ({also - 1} if also else set()))
+        grows = (reg - 1, by) if by_known else None
+        if not says or written != says.writes or grows not in (None, says.grows):
+            self.wrong.append(f"{insn.pc:x} {insn.code} {insn.text}: change {said}, wanted {says}")
+
+    def add(self, isa, insn, line, says):
+        size, base, log2, offset, reg, by_known, by, also = line[:8]
+        if size * 2 != len(insn.code):  # the disassembler takes two for one: x86's fwait and what follows
+            self.other_length += 1
+            return
+        self.compared += 1
+        self.place(insn, (base, log2, offset), says)
+        self.change(insn, (reg, by_known, by, also), says)
+
+
+def share(part):
+    return part[0] / part[1] if part[1] else 0.0
+
+
+def main():
+    isa, programs = sys.argv[1], sys.argv[2:]
+    tally, meanings = Tally(), {}
+    for program in programs:
+        insns = list(instructions(isa, program))
+        for insn, line in zip(insns, decoded(isa, insns), strict=True):
+            if insn.text not in meanings:
+                meanings[insn.text] = SETS[isa].parse(insn.text, insn.pc, len(insn.code) // 2)
+            tally.add(isa, insn, line, meanings[insn.text])
+    figures = (f"{tally.compared} instructions, {tally.places[0]} of {tally.places[1]} places, "
+               f"{tally.changes[0]} of {tally.changes[1]} changes")
+    least = SETS[isa].least
+    checks = [(f"what {isa}'s decoder says is what objdump says: {figures}", not tally.wrong, "\n".join(tally.wrong[:20])),
+              ("and it says most of what objdump knows", share(tally.places) >= least and share(tally.changes) >= least,
+               figures),
+              ("almost all instructions were compared", tally.compared > 1000 and tally.other_length <= tally.compared / 1000,
+               tally.other_length)]
+    for number, (name, ok, note) in enumerate(checks, 1):
+        print(f"{'ok' if ok else 'not ok'} {number} - {name}")
+        if not ok:
+            print("\n".join("# " + line for line in str(note).splitlines()))
+    for what, count in tally.unsaid.most_common(int(os.environ.get("PLACES_SHOW", "0"))):
+        print(f"# left unsaid {count}: {what}")
+    print(f"1..{len(checks)}")
+    sys.exit(not all(ok for _, ok, _ in checks))
+
+
+if __name__ == "__main__":
+    main()
