@@ -523,6 +523,8 @@ void fold_step(struct seg_vcpu *v, const struct step *s)
 	 * only grow. */
 	serve_request(v, p, s->block->cti);
 	set_up(v);
+	if (engine.features & SEG_REGS)
+		regs_begun(vcpu_index(v));
 	select_look();
 }
 

@@ -197,6 +197,8 @@ void regs_translate(struct qemu_plugin_insn *, const struct block *b);
  * (SEG_REGS_MOST). Returns how many.
  */
 unsigned regs_of(unsigned vcpu, uint64_t pc, bool of_prev, uint64_t *known, uint64_t *out);
+/* regs_begun - an instruction has begun, and what is waited for has changed since. */
+void regs_begun(unsigned vcpu);
 /* regs_forget - the vCPU begins, or its registers begin to be asked for. */
 void regs_forget(unsigned vcpu);
 

@@ -7,7 +7,8 @@
  * instruction is a block of its own (plugin.c), and where it begins they can be read: when a record
  * is written just there, they are. What an instruction's accesses or the outcome of a transfer make
  * is known later, when its registers are other ones, so of such an instruction they are kept from
- * its beginning on. What is read is what was asked for, no more.
+ * its beginning on, while a deadline waits for such a thing. What is read is what was asked for, no
+ * more.
  *
  * QEMU reads a register through glib's byte arrays, and names registers as its debugger stub does.
  * Not here: x86's flags, which QEMU computes when they are looked at, and does not for its plugins.
@@ -173,17 +174,58 @@ static void on_begin_kept(unsigned vcpu, void *block)
 		take(begin(vcpu, block));
 }
 
+/* Is a deadline armed on what moves behind the beginning of an instruction: all that is no sum over
+ * classes, and cycles that may be lost? */
+static bool waits_for_later(unsigned vcpu)
+{
+	uint64_t later = bits_mask(INDEXES) & ~(uint64_t)engine.rates.counted;
+
+	later |= engine.model.full ? bits_one(SEG_LANE_CYCLES) : 0;
+	for (uint64_t m = later; m; m &= m - 1)
+		if (engine_pub[vcpu].nearest[bits_low(m)] != INT64_MAX)
+			return true;
+	return false;
+}
+
+static void on_begin_later(unsigned vcpu, void *block)
+{
+	struct shot *s;
+
+	if (vcpu >= SEG_VCPUS)
+		return;
+	s = begin(vcpu, block);
+	if (waits_for_later(vcpu))
+		take(s);
+}
+
+/* Whose repetitions, or whose system call, are told while it lasts. */
+static bool is_kept(const struct block *b)
+{
+	return b->flow == FLOW_SYSCALL || b->flow == FLOW_REP || engine.features & SEG_LABEL;
+}
+
 /* Is it known only behind its beginning what the instruction counts? */
 static bool tells_later(const struct block *b)
 {
-	return b->flow != FLOW_NONE || engine.features & SEG_LABEL ||
+	return b->flow != FLOW_NONE ||
 	       (engine.features & (SEG_DATA | SEG_PAGES) && models_accesses(block_classes(b)[0]));
 }
 
 void regs_translate(struct qemu_plugin_insn *insn, const struct block *b)
 {
-	qemu_plugin_register_vcpu_insn_exec_cb(insn, tells_later(b) ? on_begin_kept : on_begin,
+	qemu_plugin_register_vcpu_insn_exec_cb(insn,
+					       is_kept(b)	? on_begin_kept
+					       : tells_later(b) ? on_begin_later
+								: on_begin,
 					       QEMU_PLUGIN_CB_R_REGS, (void *)b);
+}
+
+void regs_begun(unsigned vcpu)
+{
+	struct shot *s = &taken[vcpu].shot[taken[vcpu].at];
+
+	if (s->pc && !s->known && waits_for_later(vcpu))
+		take(s);
 }
 
 void regs_forget(unsigned vcpu)

@@ -266,6 +266,51 @@ static void test_every_field(void **state)
 	}
 }
 
+/* Of the registers that are known, those that are asked for, in order; ABI 0 where one is not
+ * known. */
+static void test_user_registers(void **state)
+{
+	static const uint64_t value[] = {0x10, 0x12, 0x15, 0x16};
+	static const struct {
+		uint64_t known, want;
+		uint64_t body[3];
+		unsigned n;
+	} rows[] = {
+		{0x65, 0x65 & 0x24, {PERF_SAMPLE_REGS_ABI_64, 0x12, 0x15}, 3},
+		{0x65, 0x40, {PERF_SAMPLE_REGS_ABI_64, 0x16}, 2},
+		{0x65, 0x42, {PERF_SAMPLE_REGS_ABI_NONE}, 1},
+		{0, 0x01, {PERF_SAMPLE_REGS_ABI_NONE}, 1},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		struct quipu_sample s = {
+			.ip = 0x1000,
+			.user = {rows[i].known, rows[i].known ? value : NULL},
+		};
+		struct quipu_attr a = sampling(1 << 20, PERF_SAMPLE_REGS_USER, 0);
+		struct perf_event_header h;
+		struct quipu_event *e;
+		struct reader r;
+		struct world w;
+
+		world_init(&w, 2, -1);
+		run(&w, 0);
+		a.sample_type = PERF_SAMPLE_REGS_USER;
+		a.sample_regs_user = rows[i].want;
+		e = world_open(&w, a, 100, -1, NULL);
+		r = world_map(&w, e, 4, true);
+		assert_int_equal(quipu_event_overflow(e, &s), 0);
+		assert_true(world_next(&r, record));
+		memcpy(&h, record, sizeof(h));
+		assert_int_equal(h.type, PERF_RECORD_SAMPLE);
+		assert_int_equal(h.size, sizeof(h) + 8 * rows[i].n);
+		assert_memory_equal(record + sizeof(h), rows[i].body, 8 * rows[i].n);
+		world_unmap(&r);
+		world_free(&w);
+	}
+}
+
 static unsigned drain(struct reader *r, const struct quipu_attr *a, uint32_t type,
 		      struct parsed *last)
 {
@@ -581,6 +626,7 @@ int main(void)
 		CASE("case 75 two events in one buffer", test_set_output_merges),
 		CASE("case 78 the lock limit", test_lock_limit),
 		CASE("case 79 each sample field alone and all together", test_every_field),
+		CASE("A15 user registers: all that are asked for, or none", test_user_registers),
 		CASE("case 80 the id trailer", test_trailer),
 		CASE("case 81 fixed period: floor(count / period) samples", test_fixed_period),
 		CASE("case 82 frequency", test_frequency),

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /* Device tree to machine: what is read of good trees, what is said of bad ones, and that hostile
  * bytes stay harmless. */
+#include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -16,6 +17,7 @@
 
 #include <quipu/bits.h>
 #include <quipu/machine.h>
+#include <quipu/perf_regs.h>
 
 #include "dts.h"
 
@@ -33,6 +35,52 @@ static int close_riscv(void **state)
 	(void)state;
 	blob_free(&riscv);
 	return 0;
+}
+
+/* ---- registers ---- */
+
+/* asm/perf_regs.h of each, at places where a table would slip. */
+static void registers_have_perf_s_names_and_numbers(void **state)
+{
+	static const struct {
+		enum quipu_isa isa;
+		const char *list;
+		uint64_t mask; /* 0: refused at @bad */
+		const char *bad;
+	} rows[] = {
+		{QUIPU_ISA_X86_64, "ax,sp,ip", 0x181, NULL},
+		{QUIPU_ISA_X86_64, "FLAGS,r8,R15", UINT64_C(0x810200), NULL},
+		{QUIPU_ISA_X86_64, "ip,ds", 0, "ds"},
+		{QUIPU_ISA_X86_64, "ip,", 0, ""},
+		{QUIPU_ISA_X86_64, "ip,s", 0, "s"},
+		{QUIPU_ISA_RISCV64, "pc,sp,s0,a0,s2,s11,t6", UINT64_C(0x88040505), NULL},
+		{QUIPU_ISA_RISCV64, "zero", 0, "zero"},
+		{QUIPU_ISA_PPC64LE, "r0,r31,nip,link,mmcra", UINT64_C(0x101180000001), NULL},
+		{QUIPU_ISA_SPARC64, "g1", 0, "g1"},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		const char *bad = NULL;
+		uint64_t mask;
+		int r = quipu_perf_regs_parse(rows[i].isa, rows[i].list, &mask, &bad);
+
+		assert_int_equal(r, rows[i].mask ? 0 : -EINVAL);
+		if (r)
+			assert_string_equal(bad, rows[i].bad);
+		else
+			assert_int_equal(mask, rows[i].mask);
+	}
+	for (unsigned isa = 0; isa < QUIPU_ISAS; isa++) {
+		uint64_t valid = quipu_perf_regs_valid(isa);
+
+		assert_int_equal(quipu_perf_regs_given(isa) & ~valid, 0);
+		for (unsigned n = 0; n < 64; n++)
+			if (valid >> n & 1)
+				assert_non_null(quipu_perf_reg_name(isa, n));
+	}
+	assert_null(quipu_perf_reg_name(QUIPU_ISA_SPARC64, 0));
+	assert_null(quipu_perf_reg_name(QUIPU_ISA_X86_64, QUIPU_PERF_REGS));
 }
 
 /* ---- good trees ---- */
@@ -579,6 +627,7 @@ static void cells_replaced_by_extremes_stay_harmless(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(registers_have_perf_s_names_and_numbers),
 		cmocka_unit_test(riscv_is_eight_harts_with_three_levels_of_cache),
 		cmocka_unit_test(default_costs_are_those_of_the_documentation),
 		cmocka_unit_test(a_tree_of_qemu_virt_loads_as_it_is),
