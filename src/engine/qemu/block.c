@@ -3,7 +3,7 @@
  * Records of translated blocks: their sums, the arena they lie in, and the walk that finds the
  * instruction at which a signal reached a value. Engine sheet 6.1-6.5.
  */
-#include "block.h"
+#include "group.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -209,8 +209,10 @@ const struct block *block_store_keep(struct block_store *s, const struct block *
 	size_t bytes = block_bytes(b->n, false);
 	struct block *copy = arena_alloc(s, bytes);
 
-	if (copy)
-		memcpy(copy, b, bytes);
+	if (!copy)
+		return NULL;
+	memcpy(copy, b, bytes);
+	copy->groups = NULL;
 	return copy;
 }
 
@@ -308,6 +310,30 @@ static void fill(struct block *b, const struct rates *r, const struct insn *insn
 	}
 }
 
+/* Those of a single access have no record. */
+static void find_groups(struct block_store *s, struct block *b, const struct insn *insn, unsigned n)
+{
+	struct {
+		struct group head;
+		struct group_access access[GROUP_MOST];
+	} room;
+	struct group **last = &b->groups;
+
+	for (unsigned i = 0; s->group && i < n; i++) {
+		unsigned found = insn_accesses(insn[i].class)
+					 ? group_find(insn, n, i, s->group, &room.head)
+					 : 0;
+		struct group *g = found > 1 ? arena_alloc(s, group_bytes(found)) : NULL;
+
+		if (!g)
+			continue;
+		memcpy(g, &room, group_bytes(found));
+		*last = g;
+		last = &g->next;
+		i = g->access[found - 1].index;
+	}
+}
+
 const struct block *block_intern(struct block_store *s, const struct rates *r,
 				 const struct insn *insn, unsigned n, uint64_t hash)
 {
@@ -322,6 +348,7 @@ const struct block *block_intern(struct block_store *s, const struct rates *r,
 	if (!b)
 		return NULL;
 	fill(b, r, insn, n, s->labels);
+	find_groups(s, b, insn, n);
 	b->hash = hash;
 	b->next = s->bucket[hash & (s->nbuckets - 1)];
 	s->bucket[hash & (s->nbuckets - 1)] = b;
@@ -330,13 +357,16 @@ const struct block *block_intern(struct block_store *s, const struct rates *r,
 	return b;
 }
 
-bool block_accesses(const struct block *b, unsigned i)
-{
-	unsigned byte = block_classes(b)[i];
-	uint64_t classes =
-		quipu_signal_mask(QUIPU_SIGNAL_LOADS) | quipu_signal_mask(QUIPU_SIGNAL_STORES);
+#define ACCESSING                                                                                  \
+	(QUIPU_CLASS_BIT(QUIPU_INSN_LOAD) | QUIPU_CLASS_BIT(QUIPU_INSN_STORE) |                    \
+	 QUIPU_CLASS_BIT(QUIPU_INSN_AMO) | QUIPU_CLASS_BIT(QUIPU_INSN_LR) |                        \
+	 QUIPU_CLASS_BIT(QUIPU_INSN_SC) | QUIPU_CLASS_BIT(QUIPU_INSN_FLOAD) |                      \
+	 QUIPU_CLASS_BIT(QUIPU_INSN_FSTORE) | QUIPU_CLASS_BIT(QUIPU_INSN_VECTOR))
 
-	return byte & (INSN_LOAD | INSN_STORE) || classes & QUIPU_CLASS_BIT(byte & (INSN_LOAD - 1));
+bool insn_accesses(uint8_t byte)
+{
+	return byte & (INSN_LOAD | INSN_STORE) ||
+	       ACCESSING & QUIPU_CLASS_BIT(byte & (INSN_LOAD - 1));
 }
 
 int block_index(const struct block *b, uint64_t pc)

@@ -70,7 +70,8 @@ struct block {
 	uint64_t last;	/* address of its last byte */
 	uint64_t goes;	/* target, of a transfer apart too (whose own target is fall: its slot comes
 			   first) */
-	struct block *next; /* in its hash chain */
+	struct block *next;   /* in its hash chain */
+	struct group *groups; /* those of several accesses, in their order (group.h) */
 	uint64_t hash;
 	uint16_t scalar[SEG_SCALARS];
 	/* behind it: n offsets of instructions from pc, then n class bytes; with SEG_LABEL, n of
@@ -106,14 +107,14 @@ static inline size_t block_bytes(unsigned n, bool labels)
 	       n * (sizeof(uint16_t) + 1 + (labels ? sizeof(struct insn_label) : 0));
 }
 
-/* block_restarts - may instruction @i trap and be begun again? block_accesses - does it access
- * memory? */
+/* insn_accesses - may an instruction with this class byte access memory? */
+bool insn_accesses(uint8_t byte);
+
+/* block_restarts - may instruction @i trap and be begun again? */
 static inline bool block_restarts(const struct block *b, unsigned i)
 {
 	return block_classes(b)[i] & INSN_RESTARTS;
 }
-
-bool block_accesses(const struct block *b, unsigned i);
 
 static inline uint64_t block_insn(const struct block *b, unsigned i)
 {
@@ -163,7 +164,8 @@ struct block_store {
 	struct block **bucket;
 	unsigned nbuckets; /* power of two */
 	unsigned nblocks;
-	bool labels; /* blocks have struct insn_label */
+	bool labels;	/* blocks have struct insn_label */
+	uint32_t group; /* bytes in which accesses of a group lie; 0: there are none */
 	struct chunk *chunks, *old;
 };
 

@@ -255,6 +255,154 @@ static void special_16(struct decoded *d, unsigned what, uint32_t w, uint64_t pc
 	}
 }
 
+/* ---- places and changes ---- */
+
+#define SP 2u
+
+static struct place place(unsigned base, unsigned bytes, int64_t offset)
+{
+	/* x0 is no register */
+	return (struct place){base ? (uint8_t)(base + 1) : 0, (uint8_t)bytes, (int32_t)offset};
+}
+
+static struct change change(unsigned rd)
+{
+	return (struct change){.reg = rd ? (uint8_t)(rd + 1) : CHANGES_NOTHING};
+}
+
+static struct change grows(unsigned rd, int64_t by)
+{
+	return rd ? (struct change){.reg = (uint8_t)(rd + 1), .by_known = true, .by = (int32_t)by}
+		  : change(0);
+}
+
+static int64_t imm_i(uint32_t w)
+{
+	return bits_sign(bits_get(w, 31, 20), 12);
+}
+
+static int64_t imm_s(uint32_t w)
+{
+	return bits_sign(bits_get(w, 31, 25) << 5 | bits_get(w, 11, 7), 12);
+}
+
+/* OP-FP that writes a general register: comparisons, conversions to integers, moves, classes. */
+static bool to_general(uint32_t w)
+{
+	unsigned funct5 = (unsigned)bits_get(w, 31, 27);
+
+	return funct5 == 0x14 || funct5 == 0x18 || funct5 == 0x1c;
+}
+
+static void effects_32(struct decoded *d, uint32_t w)
+{
+	unsigned rd = (unsigned)bits_get(w, 11, 7), rs1 = (unsigned)bits_get(w, 19, 15),
+		 funct3 = (unsigned)bits_get(w, 14, 12);
+
+	switch (bits_get(w, 6, 2)) {
+	case 0x00: /* LOAD */
+		d->place = place(rs1, funct3 & 3, imm_i(w));
+		d->change = change(rd);
+		return;
+	case 0x01: /* LOAD-FP; vectors are not known */
+	case 0x09:
+		if (funct3 < 1 || funct3 > 3)
+			return;
+		d->place = place(rs1, funct3, bits_get(w, 5, 5) ? imm_s(w) : imm_i(w));
+		d->change = change(0);
+		return;
+	case 0x08: /* STORE */
+		d->place = place(rs1, funct3 & 3, imm_s(w));
+		d->change = change(0);
+		return;
+	case 0x04: /* OP-IMM: addi */
+		d->change = !funct3 && rd == rs1 ? grows(rd, imm_i(w)) : change(rd);
+		return;
+	case 0x05:
+	case 0x06:
+	case 0x0c:
+	case 0x0d:
+	case 0x0e: d->change = change(rd); return;
+	case 0x10:
+	case 0x11:
+	case 0x12:
+	case 0x13: d->change = change(0); return; /* FMA */
+	case 0x14: d->change = change(to_general(w) ? rd : 0); return;
+	}
+}
+
+/* Registers x8 to x15 have three bits there. */
+static unsigned short_register(uint32_t w, unsigned low)
+{
+	return 8 + (unsigned)(w >> low & 7);
+}
+
+/* Quadrant 0: a register of the short ones and a scaled offset. */
+static void effects_16_0(struct decoded *d, uint32_t w)
+{
+	unsigned funct3 = (unsigned)bits_get(w, 15, 13), rd = short_register(w, 2);
+	unsigned bytes = funct3 == 2 || funct3 == 6 ? 2 : 3;
+	int64_t offset = (int64_t)(bits_get(w, 12, 10) << 3);
+
+	if (!funct3)
+		d->change = change(rd);
+	if (!funct3 || funct3 == 4)
+		return;
+	offset |= bytes == 2 ? (int64_t)(bits_get(w, 6, 6) << 2 | bits_get(w, 5, 5) << 6)
+			     : (int64_t)(bits_get(w, 6, 5) << 6);
+	d->place = place(short_register(w, 7), bytes, offset);
+	d->change = change(funct3 == 2 || funct3 == 3 ? rd : 0);
+}
+
+static void effects_16_1(struct decoded *d, uint32_t w)
+{
+	unsigned funct3 = (unsigned)bits_get(w, 15, 13), rd = (unsigned)bits_get(w, 11, 7);
+	int64_t imm = bits_sign(bits_get(w, 12, 12) << 5 | bits_get(w, 6, 2), 6);
+
+	if (!funct3)
+		d->change = grows(rd, imm);
+	else if (funct3 == 3 && rd == SP)
+		d->change =
+			grows(SP, bits_sign(bits_get(w, 12, 12) << 9 | bits_get(w, 4, 3) << 7 |
+						    bits_get(w, 5, 5) << 6 |
+						    bits_get(w, 2, 2) << 5 | bits_get(w, 6, 6) << 4,
+					    10));
+	else if (funct3 < 4)
+		d->change = change(rd);
+	else if (funct3 == 4)
+		d->change = change(short_register(w, 7));
+}
+
+/* Quadrant 2: from the stack pointer. */
+static void effects_16_2(struct decoded *d, uint32_t w)
+{
+	unsigned funct3 = (unsigned)bits_get(w, 15, 13), rd = (unsigned)bits_get(w, 11, 7);
+	bool store = funct3 > 4, word = funct3 == 2 || funct3 == 6;
+	uint64_t offset;
+
+	if (!funct3 || (funct3 == 4 && bits_get(w, 6, 2)))
+		d->change = change(rd);
+	if (!funct3 || funct3 == 4)
+		return;
+	if (store)
+		offset = word ? bits_get(w, 12, 9) << 2 | bits_get(w, 8, 7) << 6
+			      : bits_get(w, 12, 10) << 3 | bits_get(w, 9, 7) << 6;
+	else
+		offset = bits_get(w, 12, 12) << 5 |
+			 (word ? bits_get(w, 6, 4) << 2 | bits_get(w, 3, 2) << 6
+			       : bits_get(w, 6, 5) << 3 | bits_get(w, 4, 2) << 6);
+	d->place = place(SP, word ? 2 : 3, (int64_t)offset);
+	d->change = change(store || funct3 == 1 ? 0 : rd);
+}
+
+static void effects(struct decoded *d, uint32_t w)
+{
+	static void (*const quadrant[4])(struct decoded *, uint32_t) = {effects_16_0, effects_16_1,
+									effects_16_2, effects_32};
+
+	quadrant[w & 3](d, w);
+}
+
 void decode_riscv64(const uint8_t *bytes, unsigned len, uint64_t pc, struct decoded *d)
 {
 	bool wide = len >= 2 && (bytes[0] & 3) == 3;
@@ -273,4 +421,5 @@ void decode_riscv64(const uint8_t *bytes, unsigned len, uint64_t pc, struct deco
 		special_32(d, what, w, pc);
 	else
 		special_16(d, what, w, pc);
+	effects(d, w);
 }

@@ -43,7 +43,9 @@ static bool threaded;
 #define ACCESS_SIZE(info)  ((info) >> 4 & 7)
 #define ACCESS_STORE(info) ((info) >> 17 & 1)
 #define ACCESS_LONG	   (4u << 4) /* 16 bytes and more */
-static bool ask_qemu;		     /* this QEMU describes it otherwise */
+#define ACCESS_INFO(bytes, store)                                                                  \
+	((uint32_t)(bytes) << 4 | (uint32_t)((store) ? QEMU_PLUGIN_MEM_W : QEMU_PLUGIN_MEM_R) << 16)
+static bool ask_qemu; /* this QEMU describes it otherwise */
 
 /* Shapes of level 1 that the machines have, of either side; what else there is is found in the
  * model. */
@@ -677,6 +679,70 @@ ACCESSED(6_13, SHAPE_6_13)
 ACCESSED(7_16, SHAPE_7_16)
 ACCESSED(any, SHAPE_ANY)
 
+/* ---- accesses that lie side by side ---- */
+
+/* Nothing changes where lines and pages of all of them were the last ones of their sets. */
+INLINE bool group_is_last(unsigned vcpu, uint64_t va, const struct group *t, struct model_shape g,
+			  enum kind kind)
+{
+	const struct model_memory *m = &engine_models[vcpu & (SEG_VCPUS - 1)].memory;
+	uint64_t first = va + (uint64_t)(int64_t)t->low, last = first + t->span;
+	uint64_t a = first >> g.line << g.line, b = last >> g.line << g.line;
+
+	return !((m->line[kind][a >> g.line & g.lines] ^ a) |
+		 (m->line[kind][b >> g.line & g.lines] ^ b) |
+		 (m->page[a >> g.page & g.pages] ^ a) >> g.page |
+		 (m->page[b >> g.page & g.pages] ^ b) >> g.page);
+}
+
+INLINE void each(unsigned vcpu, uint64_t va, const struct group *t, qemu_plugin_vcpu_mem_cb load,
+		 qemu_plugin_vcpu_mem_cb store)
+{
+	for (unsigned i = 0; i < t->n; i++) {
+		const struct group_access *a = &t->access[i];
+
+		(a->store ? store : load)(vcpu, ACCESS_INFO(a->bytes, a->store),
+					  va + (uint64_t)(int64_t)a->delta,
+					  (void *)(uintptr_t)a->index);
+	}
+}
+
+#define GROUP_KIND(name, shape, kind)                                                              \
+	static __attribute__((noinline)) void group_##kind##_##name##_each(                        \
+		unsigned vcpu, uint64_t va, const struct group *t)                                 \
+	{                                                                                          \
+		each(vcpu, va, t, load_##name, store_##name);                                      \
+	}                                                                                          \
+	static __attribute__((noinline)) void group_##kind##_##name(unsigned vcpu, uint32_t info,  \
+								    uint64_t va, void *group)      \
+	{                                                                                          \
+		(void)info;                                                                        \
+		if (__builtin_expect(!group_is_last(vcpu, va, group, shape, kind), 0))             \
+			group_##kind##_##name##_each(vcpu, va, group);                             \
+	}                                                                                          \
+	static void group_##kind##_##name##_lone(unsigned vcpu, uint32_t info, uint64_t va,        \
+						 void *group)                                      \
+	{                                                                                          \
+		if (__builtin_expect(vcpu, 0))                                                     \
+			group_##kind##_##name(vcpu, info, va, group);                              \
+		else if (__builtin_expect(!group_is_last(0, va, group, shape, kind), 0))           \
+			group_##kind##_##name##_each(0, va, group);                                \
+	}
+
+#define GROUP(name, shape)                                                                         \
+	GROUP_KIND(name, shape, LOADS)                                                             \
+	GROUP_KIND(name, shape, STORES)                                                            \
+	static const qemu_plugin_vcpu_mem_cb group_##name[2][2] = {                                \
+		{group_LOADS_##name, group_LOADS_##name##_lone},                                   \
+		{group_STORES_##name, group_STORES_##name##_lone}};
+
+GROUP(6_12, SHAPE_6_12)
+GROUP(6_13, SHAPE_6_13)
+GROUP(7_16, SHAPE_7_16)
+GROUP(any, SHAPE_ANY)
+
+/* ---- what else is asked of an access ---- */
+
 static void accessed_label(unsigned vcpu, uint32_t info, uint64_t va, void *udata)
 {
 	if (vcpu < SEG_VCPUS)
@@ -742,16 +808,23 @@ static qemu_plugin_vcpu_mem_cb access_callback(enum kind kind)
 	return is_shape(SHAPE_7_16) ? callbacks_7_16[kind][lone] : callbacks_any[kind][lone];
 }
 
-#define ACCESSING                                                                                  \
-	(QUIPU_CLASS_BIT(QUIPU_INSN_LOAD) | QUIPU_CLASS_BIT(QUIPU_INSN_STORE) |                    \
-	 QUIPU_CLASS_BIT(QUIPU_INSN_AMO) | QUIPU_CLASS_BIT(QUIPU_INSN_LR) |                        \
-	 QUIPU_CLASS_BIT(QUIPU_INSN_SC) | QUIPU_CLASS_BIT(QUIPU_INSN_FLOAD) |                      \
-	 QUIPU_CLASS_BIT(QUIPU_INSN_FSTORE) | QUIPU_CLASS_BIT(QUIPU_INSN_VECTOR))
-
-bool models_accesses(uint8_t class)
+uint32_t models_group(void)
 {
-	return class & (INSN_LOAD | INSN_STORE) ||
-	       ACCESSING & QUIPU_CLASS_BIT(class & (INSN_LOAD - 1));
+	if (!(engine.features & SEG_DATA) || engine.features & SEG_LABEL || marking() || ask_qemu)
+		return 0;
+	return 1u << engine.model.l1d.shift;
+}
+
+void models_translate_group(struct qemu_plugin_insn *insn, const struct group *t)
+{
+	bool lone = !engine.threaded;
+	qemu_plugin_vcpu_mem_cb cb = is_shape(SHAPE_6_12)   ? group_6_12[t->stores][lone]
+				     : is_shape(SHAPE_6_13) ? group_6_13[t->stores][lone]
+				     : is_shape(SHAPE_7_16) ? group_7_16[t->stores][lone]
+							    : group_any[t->stores][lone];
+
+	qemu_plugin_register_vcpu_mem_cb(insn, cb, QEMU_PLUGIN_CB_NO_REGS, QEMU_PLUGIN_MEM_RW,
+					 (void *)t);
 }
 
 #define LOADING (QUIPU_CLASS_BIT(QUIPU_INSN_LOAD) | QUIPU_CLASS_BIT(QUIPU_INSN_FLOAD))
@@ -772,7 +845,7 @@ static enum kind kind_of(uint8_t class)
 /* Reads alone cannot be asked for (sheet 3.1, trap 1). */
 void models_translate(struct qemu_plugin_insn *insn, unsigned index, uint8_t class)
 {
-	if (engine.features & SEG_DATA && models_accesses(class))
+	if (engine.features & SEG_DATA && insn_accesses(class))
 		qemu_plugin_register_vcpu_mem_cb(insn, access_callback(kind_of(class)),
 						 QEMU_PLUGIN_CB_NO_REGS, QEMU_PLUGIN_MEM_RW,
 						 (void *)(uintptr_t)index);

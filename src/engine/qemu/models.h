@@ -11,6 +11,7 @@
 
 #include "model/memory.h"
 #include "model/predict.h"
+#include "group.h"
 #include "plugin.h"
 
 #define MODELS_STRIDE 65536u /* a power of two: the address of a vCPU's models is a shift */
@@ -82,8 +83,12 @@ static inline bool models_fetched(const struct seg_vcpu *v, const struct block *
 }
 
 struct qemu_plugin_insn;
-/* models_accesses - may an instruction of @class access memory? */
-bool models_accesses(uint8_t class);
+/* models_group - bytes in which accesses lie that are seen together (group.h); 0: each is seen
+ * alone.
+ */
+uint32_t models_group(void);
+/* models_translate_group - the instruction of the group's first access is translated. */
+void models_translate_group(struct qemu_plugin_insn *, const struct group *);
 /* models_translate - instruction @index of a block is translated: its accesses will be seen. */
 void models_translate(struct qemu_plugin_insn *, unsigned index, uint8_t class);
 

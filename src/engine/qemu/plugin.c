@@ -122,7 +122,7 @@ static int interrupted_index(const struct block *p, const struct block *t)
 	/* A fault is one of an access; a return to its own block's first instruction is rare unless
 	 * the stack says so. */
 	if (block_indirect(p))
-		return i > 0 || (i == 0 && block_accesses(p, 0)) ? i : -1;
+		return i > 0 || (i == 0 && insn_accesses(block_classes(p)[0])) ? i : -1;
 	if (block_successor(p, t->pc) || (p->flow == FLOW_SYSCALL && t->pc == p->cti))
 		return -1;
 	return i;
@@ -591,12 +591,36 @@ static void translate_idle(struct qemu_plugin_tb *tb, size_t n)
 						     (void *)(uintptr_t)last.pc);
 }
 
-static void accesses(struct qemu_plugin_insn *insn, unsigned index, const struct insn *in)
+/* @group: where its access is seen together with others that come behind it, or NULL; @seen: it is
+ * seen with others before it. */
+static void accesses(struct qemu_plugin_insn *insn, unsigned index, const struct insn *in,
+		     const struct group *group, bool seen)
 {
 	uint8_t class = in->class | (engine.rep_whole && in->flow == FLOW_REP ? in->again : 0);
 
-	models_translate(insn, index, class);
-	pages_translate(insn, index, models_accesses(class));
+	if (group)
+		models_translate_group(insn, group);
+	else if (!seen)
+		models_translate(insn, index, class);
+	pages_translate(insn, index, insn_accesses(class));
+}
+
+static void translate_accesses(struct qemu_plugin_tb *tb, size_t n, const struct block *b,
+			       const struct insn *insns)
+{
+	const struct group *g = b->groups;
+	unsigned next = 0; /* access of the group */
+
+	for (size_t i = 0; i < n; i++) {
+		bool member = g && g->access[next].index == i;
+
+		accesses(qemu_plugin_tb_get_insn(tb, i), (unsigned)i, &insns[i],
+			 member && !next ? g : NULL, member && next);
+		if (member && ++next == g->n) {
+			g = g->next;
+			next = 0;
+		}
+	}
 }
 
 /* So it is a block of its own, entered right before it runs, if it ever does from here. */
@@ -616,7 +640,7 @@ static void set_apart(struct qemu_plugin_insn *insn)
 		qemu_plugin_register_vcpu_insn_exec_cb(insn, on_taken, QEMU_PLUGIN_CB_NO_REGS,
 						       (void *)b);
 	qemu_plugin_register_vcpu_insn_exec_cb(insn, callback_for(b), flags, (void *)b);
-	accesses(insn, 0, &in);
+	accesses(insn, 0, &in, NULL, false);
 	repeat_translate(insn, &in);
 }
 
@@ -672,11 +696,7 @@ static void on_translate(qemu_plugin_id_t id, struct qemu_plugin_tb *tb)
 						     (void *)b);
 	qemu_plugin_register_vcpu_tb_exec_cb(tb, callback_for(b), QEMU_PLUGIN_CB_NO_REGS,
 					     (void *)b);
-	for (size_t i = 0; i < n; i++) {
-		struct qemu_plugin_insn *insn = qemu_plugin_tb_get_insn(tb, i);
-
-		accesses(insn, (unsigned)i, &insns[i]);
-	}
+	translate_accesses(tb, n, b, insns);
 	repeat_translate(qemu_plugin_tb_get_insn(tb, n - 1), &insns[n - 1]);
 	pages_code(insns[0].pc, insns[n - 1].pc);
 }
@@ -722,6 +742,7 @@ static void on_flush(qemu_plugin_id_t id)
 void engine_callbacks(qemu_plugin_id_t id)
 {
 	engine.store.labels = engine.features & SEG_LABEL;
+	engine.store.group = models_group();
 #if defined(__x86_64__)
 	engine.wide = engine.isa->traits & ISA_WIDE && __builtin_cpu_supports("avx");
 #endif

@@ -208,7 +208,7 @@ static bool is_kept(const struct block *b)
 static bool tells_later(const struct block *b)
 {
 	return b->flow != FLOW_NONE ||
-	       (engine.features & (SEG_DATA | SEG_PAGES) && models_accesses(block_classes(b)[0]));
+	       (engine.features & (SEG_DATA | SEG_PAGES) && insn_accesses(block_classes(b)[0]));
 }
 
 void regs_translate(struct qemu_plugin_insn *insn, const struct block *b)
