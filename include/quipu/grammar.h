@@ -138,6 +138,11 @@ struct quipu_grammar_error {
  * longer is an error.
  */
 #define QUIPU_GRAMMAR_MAX 65536u
+/*
+ * quipu_grammar_all_generic - are all events of @text the generic ones, which need nothing of what
+ * a PMU has in events/ and format/? Then a catalog without those reads it in the same way.
+ */
+bool quipu_grammar_all_generic(const char *text);
 int quipu_grammar_parse(const struct quipu_catalog *, const char *text,
 			struct quipu_event_list *list, struct quipu_grammar_error *err);
 /* quipu_event_list_free - free the items; the list is empty and usable afterwards. */

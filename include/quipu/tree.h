@@ -7,6 +7,7 @@
 #ifndef QUIPU_TREE_H
 #define QUIPU_TREE_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 struct quipu_core;
@@ -27,7 +28,8 @@ struct quipu_tree {
 struct quipu_system;
 /*
  * quipu_tree_new - everything of the machine and the PMUs registered with @core. quipu_tree_pmus -
- * of that the PMUs alone, which is what a catalog is made of. NULL when out of memory.
+ * of that the PMUs alone, which is what a catalog is made of; @named: with what stands in their
+ * events/ and format/. NULL when out of memory.
  * quipu_tree_text - the text of a file, or NULL.
  */
 /*
@@ -39,7 +41,7 @@ char *quipu_tree_interrupts(const struct quipu_system *);
 int quipu_tree_add(struct quipu_tree *, const char *path, char *text);
 
 struct quipu_tree *quipu_tree_new(const struct quipu_machine *, const struct quipu_core *);
-struct quipu_tree *quipu_tree_pmus(const struct quipu_core *);
+struct quipu_tree *quipu_tree_pmus(const struct quipu_core *, bool named);
 void quipu_tree_free(struct quipu_tree *);
 const char *quipu_tree_text(const struct quipu_tree *, const char *path);
 

@@ -9,6 +9,23 @@
 #include "cli/cli.h"
 #include "cli/events.h"
 
+struct quipu_catalog *events_catalog(const struct quipu_core *core, const char *const *texts,
+				     size_t n)
+{
+	struct quipu_catalog *catalog;
+	struct quipu_tree *tree;
+	bool named = false;
+
+	for (size_t i = 0; i < n; i++)
+		named = named || !quipu_grammar_all_generic(texts[i]);
+	tree = quipu_tree_pmus(core, named);
+	catalog = tree ? quipu_catalog_new(tree) : NULL;
+	quipu_tree_free(tree);
+	if (!catalog)
+		cli_error("out of memory");
+	return catalog;
+}
+
 int events_parse(struct quipu_catalog *catalog, const char *text, struct quipu_event_list *list)
 {
 	struct quipu_grammar_error err;

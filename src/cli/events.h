@@ -8,6 +8,12 @@
 
 #include "cli/run.h"
 
+/*
+ * events_catalog - what the @n texts are read against, of the PMUs of @core: hundreds of names when
+ * one of the texts may need them, else none. NULL after a message.
+ */
+struct quipu_catalog *events_catalog(const struct quipu_core *core, const char *const *texts,
+				     size_t n);
 /* events_parse - the events of @text at the end of @list. 0, or 2 after a message that points at
  * the column. */
 int events_parse(struct quipu_catalog *, const char *text, struct quipu_event_list *list);

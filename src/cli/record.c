@@ -211,9 +211,9 @@ static int parse_events(struct recording *r)
 	const struct options_events *e = &r->options->events;
 	int rc = 0;
 
-	r->catalog = quipu_catalog_new(r->run.tree);
+	r->catalog = events_catalog(r->run.core, e->texts, e->n);
 	if (!r->catalog)
-		return cli_error("out of memory");
+		return 2;
 	for (size_t i = 0; i < e->n && !rc; i++)
 		rc = events_parse(r->catalog, e->texts[i], &r->list);
 	return e->n ? rc : events_parse(r->catalog, FALLBACK_EVENTS, &r->list);

@@ -65,10 +65,8 @@ static int make_machine(struct player *p)
 					      .uid = getuid(),
 					      .perfmon = true,
 					      .ipc_lock = true};
-	p->run.tree = quipu_tree_pmus(p->run.core);
-	p->catalog = p->run.tree ? quipu_catalog_new(p->run.tree) : NULL;
 	p->tasks = calloc(p->machine->ncpus, sizeof(struct quipu_task *));
-	return p->catalog && p->tasks ? 0 : cli_error("out of memory");
+	return p->tasks ? 0 : cli_error("out of memory");
 }
 
 /* The thread of the CPU that the trace has come to. */
@@ -127,8 +125,11 @@ static int open_event(struct player *p, size_t i)
 
 static int open_events(struct player *p)
 {
-	int status = events_parse(
-		p->catalog, p->options->events ? p->options->events : DEFAULT_EVENTS, &p->list);
+	const char *text = p->options->events ? p->options->events : DEFAULT_EVENTS;
+	int status;
+
+	p->catalog = events_catalog(p->run.core, &text, 1);
+	status = p->catalog ? events_parse(p->catalog, text, &p->list) : 2;
 
 	p->counted = status ? NULL : calloc(p->list.n, sizeof(*p->counted));
 	if (!status && !p->counted)
@@ -273,7 +274,6 @@ static void finish(struct player *p)
 	free(p->counted);
 	quipu_event_list_free(&p->list);
 	quipu_catalog_free(p->catalog);
-	quipu_tree_free(p->run.tree);
 	quipu_system_free(p->run.system);
 	cpu_replay_free(p->replay);
 	quipu_machine_free(p->machine);

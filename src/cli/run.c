@@ -168,7 +168,9 @@ static int make_system(struct run *run, const struct run_options *o, struct quip
 	}
 	quipu_notes_free(&notes);
 	run->core = quipu_system_core(run->system);
-	run->tree = o->house ? quipu_tree_new(run->machine, run->core) : quipu_tree_pmus(run->core);
+	if (!o->house)
+		return 0;
+	run->tree = quipu_tree_new(run->machine, run->core);
 	return run->tree ? 0 : cli_error("out of memory");
 }
 

@@ -45,8 +45,7 @@ struct run {
 	struct quipu_machine *machine;
 	struct quipu_system *system;
 	struct quipu_core *core; /* of the system */
-	struct quipu_tree *tree; /* generated sysfs: with house all that clients see, else what the
-				    event grammar is read against */
+	struct quipu_tree *tree; /* with house: the generated sysfs that clients see */
 	struct session *session; /* NULL when no program runs */
 	struct quipu_task *task; /* the program's first thread */
 	struct quipu_caller caller;

@@ -62,9 +62,9 @@ int stat_parse(struct stat *s)
 	int rc = 0;
 
 	if (!s->host)
-		s->catalog = quipu_catalog_new(s->run.tree);
+		s->catalog = events_catalog(s->run.core, o->events.texts, o->events.n);
 	if (!s->host && !s->catalog)
-		return cli_error("out of memory");
+		return 2;
 	for (size_t i = 0; i < o->events.n && !rc; i++)
 		rc = parse_text(s, o->events.texts[i]);
 	if (!o->events.n)

@@ -672,6 +672,31 @@ int quipu_grammar_parse(const struct quipu_catalog *catalog, const char *text,
 	return ret;
 }
 
+bool quipu_grammar_all_generic(const char *text)
+{
+	struct quipu_grammar_error unused;
+	struct cursor c = {.text = text, .err = &unused};
+
+	for (;;) {
+		struct span word;
+		uint32_t type;
+		uint64_t config;
+
+		text += strspn(text, ",{} \t\r\n");
+		word = (struct span){text, strcspn(text, ",{}/: \t\r\n")};
+		if (!word.n && *text != ':')
+			return !*text;
+		if (word.n && !grammar_symbol(word, &type, &config) &&
+		    grammar_cache(&c, word, &config) <= 0)
+			return false;
+		text += word.n;
+		if (*text == ':')
+			text += 1 + strspn(text + 1, "ukhGHIpPSDeW");
+		if (*text && !strchr(",{} \t\r\n", *text))
+			return false; /* terms, or a mistake */
+	}
+}
+
 void quipu_event_list_free(struct quipu_event_list *list)
 {
 	cut_list(list, 0);

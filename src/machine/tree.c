@@ -199,7 +199,7 @@ static void put_events(struct tree_builder *b, const struct tree_dir *pmu,
 }
 
 static void put_pmu(struct tree_builder *b, const struct quipu_core *core,
-		    const struct quipu_pmu *pmu)
+		    const struct quipu_pmu *pmu, bool named)
 {
 	struct tree_dir dir = tree_dir(DEVICES "/%s", pmu->name),
 			formats = tree_dir("%s/format", dir.path);
@@ -213,10 +213,12 @@ static void put_pmu(struct tree_builder *b, const struct quipu_core *core,
 	tree_link(b, &devices, pmu->name, "../bus/event_source/devices/%s", pmu->name);
 	if (pmu->cpumask)
 		put_text(b, &dir, "cpumask", pmu->cpumask);
-	for (const struct quipu_pmu_format *f = pmu->formats; f && f->name; f++)
+	for (const struct quipu_pmu_format *f = pmu->formats; named && f && f->name; f++)
 		put_text(b, &formats, f->name, f->spec);
-	put_events(b, &dir, pmu->events, false);
-	put_events(b, &dir, pmu->more, true);
+	if (named) {
+		put_events(b, &dir, pmu->events, false);
+		put_events(b, &dir, pmu->more, true);
+	}
 	for (const struct quipu_pmu_file *f = pmu->files; f && f->path; f++) {
 		bool whole = f->path[0] == '/';
 
@@ -259,13 +261,14 @@ static int by_path(const void *a, const void *b)
 		      ((const struct quipu_tree_file *)b)->path);
 }
 
-static void put_pmus(struct tree_builder *b, const struct quipu_core *core)
+/* @named: with the names of their events and of the fields that those are made of. */
+static void put_pmus(struct tree_builder *b, const struct quipu_core *core, bool named)
 {
 	size_t n;
 	struct quipu_pmu *const *pmus = quipu_core_pmus(core, &n);
 
 	for (size_t i = 0; i < n; i++)
-		put_pmu(b, core, pmus[i]);
+		put_pmu(b, core, pmus[i], named);
 }
 
 static struct quipu_tree *finish(struct tree_builder *b)
@@ -284,7 +287,7 @@ struct quipu_tree *quipu_tree_new(const struct quipu_machine *m, const struct qu
 
 	if (!b.tree)
 		return NULL;
-	put_pmus(&b, core);
+	put_pmus(&b, core, true);
 	put_shown(&b, core);
 	put_sysctls(&b, quipu_core_configuration(core));
 	tree_cpus(&b, m, core);
@@ -293,13 +296,13 @@ struct quipu_tree *quipu_tree_new(const struct quipu_machine *m, const struct qu
 	return finish(&b);
 }
 
-struct quipu_tree *quipu_tree_pmus(const struct quipu_core *core)
+struct quipu_tree *quipu_tree_pmus(const struct quipu_core *core, bool named)
 {
 	struct tree_builder b = {.tree = calloc(1, sizeof(*b.tree))};
 
 	if (!b.tree)
 		return NULL;
-	put_pmus(&b, core);
+	put_pmus(&b, core, named);
 	return finish(&b);
 }
 

@@ -224,6 +224,42 @@ static void every_generic_name_means_itself(void **state)
 	assert_true(n > 50);
 }
 
+/* Of generic names alone, a catalog without events and formats makes the same. */
+static void generic_names_need_no_pmus_names(void **state)
+{
+	static const char *const others[] = {
+		"cpu/rd/",     "foo-bar",   "cycles,foo-bar",	"rd",
+		"r1a",	       "m{cycles}", "cycles/period=3/", "cycles:ux",
+		"cycles:u/x/", "nosuch",    "L1-dcache-nosuch"};
+	static const char *const several[] = {"cycles,instructions:u", "{cycles,L1-dcache-loads}:S",
+					      "cs LLC-loads:u", "", ","};
+	struct quipu_tree_file files[TEST_FILES];
+	struct quipu_tree tree = {files, 0};
+	struct quipu_catalog *bare;
+	size_t generic = 0;
+
+	(void)state;
+	for (size_t i = 0; i < TEST_FILES; i++)
+		if (!strstr(test_files[i].path, "/events/") &&
+		    !strstr(test_files[i].path, "/format/"))
+			files[tree.n++] = test_files[i];
+	bare = quipu_catalog_new(&tree);
+	assert_non_null(bare);
+	for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++)
+		if (quipu_grammar_all_generic(rows[i].text)) {
+			check_row(bare, &rows[i]);
+			generic++;
+		}
+	assert_true(generic > 60);
+	for (size_t i = 0; i < sizeof(others) / sizeof(*others); i++)
+		if (quipu_grammar_all_generic(others[i]))
+			fail_msg("'%s' is not generic", others[i]);
+	for (size_t i = 0; i < sizeof(several) / sizeof(*several); i++)
+		if (!quipu_grammar_all_generic(several[i]))
+			fail_msg("'%s' is generic", several[i]);
+	quipu_catalog_free(bare);
+}
+
 /* Every term value up to its maximum lands in exactly the bits of its format. */
 static void every_bit_of_a_split_format_lands(void **state)
 {
@@ -619,6 +655,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(every_spelling_gives_perfs_words),
 		cmocka_unit_test(every_generic_name_means_itself),
+		cmocka_unit_test(generic_names_need_no_pmus_names),
 		cmocka_unit_test(every_bit_of_a_split_format_lands),
 		cmocka_unit_test(every_wrong_string_is_pointed_at),
 		cmocka_unit_test(group_members_name_their_leader),

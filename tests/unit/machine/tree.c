@@ -138,7 +138,8 @@ static void paths_are_sorted_once_and_below_sys_or_proc(void **state)
 static void the_tree_of_the_pmus_is_a_part_of_it(void **state)
 {
 	static const char bus[] = "/sys/bus/event_source/devices/";
-	struct quipu_tree *part = quipu_tree_pmus(quipu_system_core(sys));
+	struct quipu_tree *part = quipu_tree_pmus(quipu_system_core(sys), true);
+	struct quipu_tree *heads = quipu_tree_pmus(quipu_system_core(sys), false);
 	size_t n = 0, have = 0;
 
 	(void)state;
@@ -153,7 +154,16 @@ static void the_tree_of_the_pmus_is_a_part_of_it(void **state)
 	}
 	assert_true(n > 0);
 	assert_int_equal(have, n);
+	assert_non_null(heads);
+	assert_non_null(quipu_tree_text(heads, "/sys/bus/event_source/devices/cpu/type"));
+	for (size_t i = 0; i < part->n; i++) {
+		const char *path = part->files[i].path;
+		bool names = strstr(path, "/events/") || strstr(path, "/format/");
+
+		assert_true(names == !quipu_tree_text(heads, path));
+	}
 	quipu_tree_free(part);
+	quipu_tree_free(heads);
 }
 
 static void every_event_of_a_pmu_has_its_file(void **state)
