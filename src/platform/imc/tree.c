@@ -155,8 +155,10 @@ static int add_event(struct reader *r, struct imc_unit *u, int node, const char 
 		return 0;
 	e = &u->events[u->nevents];
 	*e = (struct imc_event){.config = base + bits_be32(said.reg)};
-	if (asprintf(&e->name, "%s%s", prefix, suffix) < 0)
+	e->name = malloc(strlen(prefix) + strlen(suffix) + 1);
+	if (!e->name)
 		return -ENOMEM;
+	stpcpy(stpcpy(e->name, prefix), suffix);
 	if (!*e->name || !printable(e->name)) {
 		SAY(r, WRONG, r->path, "event %s has a name that cannot be a file; left out",
 		    fdt_get_name(r->m->fdt, node, NULL));
