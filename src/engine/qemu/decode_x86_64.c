@@ -10,6 +10,10 @@
  * string instruction is one instruction; its accesses and cycles come once for each iteration
  * (engine sheet 7.3, REP).
  *
+ * Where it accesses and what it changes (struct place, struct change) it says of what compilers
+ * make of general code and SSE, in the sizes in which QEMU accesses (16 bytes may be two accesses
+ * of 8, in ascending order). Unsaid stay among others VEX, MMX and all that comes after SSE2.
+ *
  * It does not check that an encoding is legal, and of EVEX it knows the length and whether memory
  * is read.
  */
@@ -19,6 +23,8 @@
 #include <string.h>
 
 #include <quipu/bits.h>
+
+#include "decode_x86_64_effects.h"
 
 #define ALU QUIPU_INSN_ALU
 
@@ -179,13 +185,15 @@ struct x86 {
 	const uint8_t *b;
 	unsigned len, at;
 	bool cut; /* bytes ran out */
-	bool operand16, address32, lock;
+	bool operand16, address32, lock, segment;
 	uint8_t repeat; /* F2, F3 or 0 */
 	uint8_t rex;
 	uint8_t vex; /* 1: VEX, 2: EVEX */
 	uint8_t map; /* 0: one byte, 1: 0F, 2: 0F 38, 3: 0F 3A */
 	uint8_t opcode, modrm;
 	uint8_t attr;
+	uint8_t base; /* of a memory operand that is a register and disp, its number + 1; else 0 */
+	int32_t disp;
 	int64_t imm;
 };
 
@@ -222,8 +230,10 @@ static void prefixes(struct x86 *x)
 		else if ((c & 0xf0) == 0x40) {
 			x->rex = c;
 			continue; /* counts only right before the opcode */
-		} else if (c != 0x2e && c != 0x36 && c != 0x3e && c != 0x26 && c != 0x64 &&
-			   c != 0x65)
+		} else if (c == 0x2e || c == 0x36 || c == 0x3e || c == 0x26 || c == 0x64 ||
+			   c == 0x65)
+			x->segment = true;
+		else
 			return;
 		x->rex = 0;
 	}
@@ -272,22 +282,39 @@ static void opcode(struct x86 *x)
 	}
 }
 
+/* The next @n bytes as a number. */
+static uint64_t number(struct x86 *x, unsigned n)
+{
+	uint64_t v = 0;
+
+	for (unsigned i = 0; i < n; i++)
+		v |= (uint64_t)next(x) << 8 * i;
+	return v;
+}
+
 static void modrm(struct x86 *x)
 {
-	unsigned mod, rm, disp;
+	unsigned mod, base, disp;
+	bool index = false;
+	uint8_t sib;
 
 	if (!(x->attr & M))
 		return;
 	x->modrm = next(x);
 	mod = x->modrm >> 6;
-	rm = x->modrm & 7;
+	base = x->modrm & 7;
 	if (mod == 3)
 		return;
-	disp = mod == 1 ? 1 : mod == 2 || rm == 5 ? 4 : 0;
-	if (rm == 4 && (next(x) & 7) == 5 && !mod)
-		disp = 4;
-	while (disp--)
-		next(x);
+	if (base == 4) {
+		sib = next(x);
+		base = sib & 7;
+		index = (sib >> 3 & 7) != 4 || x->rex & 2;
+	}
+	disp = mod == 1 ? 1 : mod == 2 || base == 5 ? 4 : 0;
+	if (!index && (mod || base != 5)) /* not the next instruction, nor an address */
+		x->base = (uint8_t)(base + (x->rex & 1) * 8 + 1);
+	if (disp)
+		x->disp = (int32_t)bits_sign(number(x, disp), 8 * disp);
 }
 
 static unsigned immediate_size(const struct x86 *x)
@@ -312,10 +339,8 @@ static unsigned immediate_size(const struct x86 *x)
 static void immediate(struct x86 *x)
 {
 	unsigned n = immediate_size(x);
-	uint64_t v = 0;
+	uint64_t v = number(x, n);
 
-	for (unsigned i = 0; i < n; i++)
-		v |= (uint64_t)next(x) << 8 * i;
 	x->imm = n && n < 8 ? bits_sign(v, 8 * n) : (int64_t)v;
 }
 
@@ -513,6 +538,146 @@ static void accesses(const struct x86 *x, struct decoded *d, unsigned access)
 	}
 }
 
+/* ---- where it accesses, and what it changes ---- */
+
+static enum mandatory mandatory(const struct x86 *x)
+{
+	if (!x->repeat)
+		return x->operand16 ? PREFIX_66 : PREFIX_NONE;
+	return x->operand16 ? PREFIX_BOTH : x->repeat == 0xf3 ? PREFIX_F3 : PREFIX_F2;
+}
+
+static bool is_x87(const struct x86 *x)
+{
+	return !x->map && (x->opcode & 0xf8) == 0xd8;
+}
+
+/* Of an instruction without VEX. Beyond SSE2 only that vectors stay vectors. */
+static struct effect effect(const struct x86 *x)
+{
+	uint8_t c = x->opcode;
+
+	if (!x->map && c == 0xdf && x->modrm == 0xe0) /* fnstsw %ax */
+		return (struct effect){0, RAX};
+	if (!x->map && c == 0x90 && !(x->rex & 1)) /* nop */
+		return (struct effect){0, NOTHING};
+	if (x->map < 2)
+		return (x->map ? two_effect : one_effect)[c];
+	if (x->map == 2)
+		return (struct effect){0, c < 0x80 ? NOTHING : 0};
+	return (struct effect){0, c < 0x14 || (c >= 0x20 && c < 0x50) ? NOTHING : 0};
+}
+
+static uint8_t written(const struct x86 *x, uint8_t w)
+{
+	return w & KNOWN ? w : groups[w][w < PREFIX_2C ? reg(x) : mandatory(x)];
+}
+
+/* log2 of the bytes of its memory operand + 1 */
+static unsigned extent(const struct x86 *x, uint8_t code)
+{
+	unsigned n = extents[code][mandatory(x)];
+
+	if (is_x87(x))
+		return mandatory(x) ? 0 : x87_extent[x->opcode & 7][reg(x)];
+	if (n < BY_OPERAND)
+		return n;
+	return x->rex & 8 ? 4 : n == BY_OPERAND && x->operand16 ? 2 : 3;
+}
+
+static bool on_stack(uint8_t w)
+{
+	return (w & (KNOWN | W_GROWS | W_REG | W_RM)) == (KNOWN | W_GROWS);
+}
+
+#define RSP 4u
+
+/* @access: as the tables say it. The access of what it pushes lies where the stack pointer is then.
+ */
+static struct place place(const struct x86 *x, struct effect e, unsigned access)
+{
+	bool plain = !x->segment && !x->address32 && !x->lock;
+	bool load = access & R & ~M, store = access & W & ~M;
+	unsigned n;
+
+	if (!plain)
+		return (struct place){0};
+	if (on_stack(e.written) && !in_memory(x))
+		return x->operand16 || x->repeat
+			       ? (struct place){0}
+			       : (struct place){RSP + 1, 3, e.written == PUSH ? -8 : 0};
+	n = in_memory(x) && load != store && !(access & (L | S)) ? extent(x, e.extent) : 0;
+	return n && x->base ? (struct place){x->base, (uint8_t)(n - 1), x->disp}
+			    : (struct place){0};
+}
+
+static void writes(struct change *c, unsigned n)
+{
+	if (c->reg == CHANGES_NOTHING)
+		c->reg = (uint8_t)(n + 1);
+	else if (c->reg != n + 1)
+		c->also = (uint8_t)(n + 1);
+}
+
+/* The number of a register whose low bits are @low and that @rex_bit extends. */
+static unsigned general(const struct x86 *x, unsigned low, unsigned rex_bit, uint8_t w)
+{
+	if (w & W_BYTE && !x->rex)
+		return low & 3; /* ah, ch, dh, bh are bytes of the first four */
+	return low | (x->rex & rex_bit ? 8u : 0u);
+}
+
+/* add, sub, inc, dec, lea: the constant by which its register grows. */
+static bool grows(const struct x86 *x, int64_t *by)
+{
+	if (!(x->rex & 8))
+		return false;
+	if (x->opcode == 0x8d) {
+		*by = x->disp;
+		return !x->address32 && x->base == general(x, reg(x), 4, 0) + 1;
+	}
+	*by = x->opcode == 0xff ? 1 : x->imm;
+	if (reg(x))
+		*by = -*by;
+	return *by == (int32_t)*by;
+}
+
+static struct change change(const struct x86 *x, uint8_t w)
+{
+	struct change c = {.reg = CHANGES_NOTHING};
+	unsigned low = general(x, x->opcode & 7, 1, w);
+	bool stack = on_stack(w);
+	int64_t by = w == PUSH ? -8 : 8;
+
+	if (!(w & KNOWN) || (stack && (x->operand16 || x->address32)))
+		return (struct change){.reg = CHANGES_UNKNOWN};
+	if (stack)
+		writes(&c, RSP);
+	if (w & W_REG)
+		writes(&c, general(x, reg(x), 4, w));
+	if (w & W_RM && !in_memory(x))
+		writes(&c, general(x, x->modrm & 7, 1, w));
+	if (w & W_LOW)
+		writes(&c, low);
+	if (w & W_RAX)
+		writes(&c, 0);
+	if (w & W_RDX)
+		writes(&c, 2);
+	if (w & W_GROWS && c.reg != CHANGES_NOTHING)
+		c.by_known = stack ? w == PUSH || low != RSP : grows(x, &by);
+	c.by = c.by_known ? (int32_t)by : 0;
+	return c;
+}
+
+static void effects(const struct x86 *x, struct decoded *d, unsigned access)
+{
+	struct effect e = effect(x);
+
+	e.written = written(x, e.written);
+	d->place = place(x, e, access);
+	d->change = change(x, e.written);
+}
+
 void decode_x86_64(const uint8_t *bytes, unsigned len, uint64_t pc, struct decoded *d)
 {
 	static void (*const by_map[4])(const struct x86 *, struct decoded *,
@@ -534,6 +699,8 @@ void decode_x86_64(const uint8_t *bytes, unsigned len, uint64_t pc, struct decod
 		d->class = QUIPU_INSN_VECTOR;
 	accesses(&x, d, access);
 	d->size = x.cut ? 0 : (uint8_t)x.at;
+	if (!x.vex && !x.cut)
+		effects(&x, d, access);
 	if (d->flow == FLOW_COND || d->flow == FLOW_JUMP || d->flow == FLOW_CALL)
 		d->target = pc + x.at + (uint64_t)x.imm;
 }
