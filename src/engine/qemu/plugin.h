@@ -19,6 +19,7 @@
  *	maps.c     what is mapped where
  *	pages.c    what machines with a hypervisor watch for (pages.h)
  *	models.c   caches, TLBs, predictor (models.h)
+ *	group.c    accesses of a block that are looked at together (group.h)
  *	label.c    what became of each instruction, on a core that runs ahead
  */
 #ifndef QUIPU_ENGINE_PLUGIN_H
