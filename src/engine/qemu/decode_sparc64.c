@@ -4,7 +4,9 @@
  * A for the instructions, appendix E for the opcode maps; VIS and the multiply-adds of later
  * processors by their opcode only.
  *
- * Memory order is big-endian. It does not check that an encoding is legal.
+ * Memory order is big-endian. It does not check that an encoding is legal. Places (decode.h) have
+ * the accesses of one register, of up to 8 bytes, by a register and a constant; not those of an
+ * alternate address space.
  */
 #include "decode.h"
 
@@ -18,36 +20,141 @@
 #define FLOAD  QUIPU_INSN_FLOAD
 #define FSTORE QUIPU_INSN_FSTORE
 
-/* op = 3, by op3. 10 to 1F and 30 to 3F are those of an alternate address space. */
-static const uint8_t memory[64] = {
-	[0x00] = LOAD,		 [0x01] = LOAD,	  [0x02] = LOAD,
-	[0x03] = LOAD,		 [0x04] = STORE,  [0x05] = STORE,
-	[0x06] = STORE,		 [0x07] = STORE,  [0x08] = LOAD,
-	[0x09] = LOAD,		 [0x0a] = LOAD,	  [0x0b] = LOAD,
-	[0x0d] = QUIPU_INSN_AMO, [0x0e] = STORE,  [0x0f] = QUIPU_INSN_AMO,
-	[0x10] = LOAD,		 [0x11] = LOAD,	  [0x12] = LOAD,
-	[0x13] = LOAD,		 [0x14] = STORE,  [0x15] = STORE,
-	[0x16] = STORE,		 [0x17] = STORE,  [0x18] = LOAD,
-	[0x19] = LOAD,		 [0x1a] = LOAD,	  [0x1b] = LOAD,
-	[0x1d] = QUIPU_INSN_AMO, [0x1e] = STORE,  [0x1f] = QUIPU_INSN_AMO,
-	[0x20] = FLOAD,		 [0x21] = FLOAD,  [0x22] = FLOAD,
-	[0x23] = FLOAD,		 [0x24] = FSTORE, [0x25] = FSTORE,
-	[0x26] = FSTORE,	 [0x27] = FSTORE, [0x30] = FLOAD,
-	[0x32] = FLOAD,		 [0x33] = FLOAD,  [0x34] = FSTORE,
-	[0x36] = FSTORE,	 [0x37] = FSTORE, [0x3c] = QUIPU_INSN_AMO,
-	[0x3e] = QUIPU_INSN_AMO, /* casa, casxa */
+/* Which general registers an instruction writes. */
+enum writes {
+	W_UNKNOWN = 0,
+	W_NOTHING,
+	W_RD,
+	W_SUM, /* rd, the sum of rs1 and the second operand */
+	W_DIFFERENCE,
 };
 
-/* op = 2, by op3, where it is more than an ALU operation. */
-static const uint8_t arithmetic[64] = {
-	[0x09] = QUIPU_INSN_MUL, [0x0a] = QUIPU_INSN_MUL,    [0x0b] = QUIPU_INSN_MUL,
-	[0x1a] = QUIPU_INSN_MUL, [0x1b] = QUIPU_INSN_MUL,    [0x0d] = QUIPU_INSN_DIV,
-	[0x0e] = QUIPU_INSN_DIV, [0x0f] = QUIPU_INSN_DIV,    [0x1e] = QUIPU_INSN_DIV,
-	[0x1f] = QUIPU_INSN_DIV, [0x2d] = QUIPU_INSN_DIV,    [0x28] = QUIPU_INSN_CSR,
-	[0x29] = QUIPU_INSN_CSR, [0x2a] = QUIPU_INSN_CSR,    [0x2b] = QUIPU_INSN_SYSTEM,
-	[0x30] = QUIPU_INSN_CSR, [0x31] = QUIPU_INSN_SYSTEM, [0x32] = QUIPU_INSN_CSR,
-	[0x33] = QUIPU_INSN_CSR, [0x35] = QUIPU_INSN_FOTHER, [0x36] = QUIPU_INSN_VECTOR,
-	[0x37] = QUIPU_INSN_FMA, [0x3b] = QUIPU_INSN_FENCE,  [0x3e] = QUIPU_INSN_SYSTEM,
+/*
+ * op = 3, by op3. 10 to 1F and 30 to 3F are those of an alternate address space. The last column is
+ * log2 of the bytes + 1, of those that have a place.
+ */
+static const struct {
+	uint8_t class, writes, access;
+} memory[64] = {
+	[0x00] = {LOAD, W_RD, 3}, /* lduw, ldub, lduh, ldd; stw, stb, sth, std */
+	[0x01] = {LOAD, W_RD, 1},
+	[0x02] = {LOAD, W_RD, 2},
+	[0x03] = {LOAD, W_UNKNOWN, 0},
+	[0x04] = {STORE, W_NOTHING, 3},
+	[0x05] = {STORE, W_NOTHING, 1},
+	[0x06] = {STORE, W_NOTHING, 2},
+	[0x07] = {STORE, W_NOTHING, 0},
+	[0x08] = {LOAD, W_RD, 3}, /* ldsw, ldsb, ldsh, ldx */
+	[0x09] = {LOAD, W_RD, 1},
+	[0x0a] = {LOAD, W_RD, 2},
+	[0x0b] = {LOAD, W_RD, 4},
+	[0x0d] = {QUIPU_INSN_AMO, W_RD, 0}, /* ldstub, stx, swap */
+	[0x0e] = {STORE, W_NOTHING, 4},
+	[0x0f] = {QUIPU_INSN_AMO, W_RD, 0},
+	[0x10] = {LOAD, W_RD, 0},
+	[0x11] = {LOAD, W_RD, 0},
+	[0x12] = {LOAD, W_RD, 0},
+	[0x13] = {LOAD, W_UNKNOWN, 0},
+	[0x14] = {STORE, W_NOTHING, 0},
+	[0x15] = {STORE, W_NOTHING, 0},
+	[0x16] = {STORE, W_NOTHING, 0},
+	[0x17] = {STORE, W_NOTHING, 0},
+	[0x18] = {LOAD, W_RD, 0},
+	[0x19] = {LOAD, W_RD, 0},
+	[0x1a] = {LOAD, W_RD, 0},
+	[0x1b] = {LOAD, W_RD, 0},
+	[0x1d] = {QUIPU_INSN_AMO, W_RD, 0},
+	[0x1e] = {STORE, W_NOTHING, 0},
+	[0x1f] = {QUIPU_INSN_AMO, W_RD, 0},
+	[0x20] = {FLOAD, W_NOTHING, 3}, /* ldf, ldfsr, ldqf, lddf; stf, stfsr, stqf, stdf */
+	[0x21] = {FLOAD, W_NOTHING, 0},
+	[0x22] = {FLOAD, W_NOTHING, 0},
+	[0x23] = {FLOAD, W_NOTHING, 4},
+	[0x24] = {FSTORE, W_NOTHING, 3},
+	[0x25] = {FSTORE, W_NOTHING, 0},
+	[0x26] = {FSTORE, W_NOTHING, 0},
+	[0x27] = {FSTORE, W_NOTHING, 4},
+	[0x2d] = {ALU, W_NOTHING, 0}, /* prefetch */
+	[0x30] = {FLOAD, W_NOTHING, 0},
+	[0x32] = {FLOAD, W_NOTHING, 0},
+	[0x33] = {FLOAD, W_NOTHING, 0},
+	[0x34] = {FSTORE, W_NOTHING, 0},
+	[0x36] = {FSTORE, W_NOTHING, 0},
+	[0x37] = {FSTORE, W_NOTHING, 0},
+	[0x3c] = {QUIPU_INSN_AMO, W_RD, 0}, /* casa */
+	[0x3d] = {ALU, W_NOTHING, 0},	    /* prefetcha */
+	[0x3e] = {QUIPU_INSN_AMO, W_RD, 0}, /* casxa */
+};
+
+/* op = 2, by op3. */
+static const struct {
+	uint8_t class, writes;
+} arithmetic[64] = {
+	/* add, and, or, xor, sub, andn, orn, xnor, addc, mulx, umul, smul, subc, udivx, udiv, sdiv
+	 */
+	[0x00] = {ALU, W_SUM},
+	[0x01] = {ALU, W_RD},
+	[0x02] = {ALU, W_RD},
+	[0x03] = {ALU, W_RD},
+	[0x04] = {ALU, W_DIFFERENCE},
+	[0x05] = {ALU, W_RD},
+	[0x06] = {ALU, W_RD},
+	[0x07] = {ALU, W_RD},
+	[0x08] = {ALU, W_RD},
+	[0x09] = {QUIPU_INSN_MUL, W_RD},
+	[0x0a] = {QUIPU_INSN_MUL, W_RD},
+	[0x0b] = {QUIPU_INSN_MUL, W_RD},
+	[0x0c] = {ALU, W_RD},
+	[0x0d] = {QUIPU_INSN_DIV, W_RD},
+	[0x0e] = {QUIPU_INSN_DIV, W_RD},
+	[0x0f] = {QUIPU_INSN_DIV, W_RD},
+	/* those that set the codes */
+	[0x10] = {ALU, W_SUM},
+	[0x11] = {ALU, W_RD},
+	[0x12] = {ALU, W_RD},
+	[0x13] = {ALU, W_RD},
+	[0x14] = {ALU, W_DIFFERENCE},
+	[0x15] = {ALU, W_RD},
+	[0x16] = {ALU, W_RD},
+	[0x17] = {ALU, W_RD},
+	[0x18] = {ALU, W_RD},
+	[0x1a] = {QUIPU_INSN_MUL, W_RD},
+	[0x1b] = {QUIPU_INSN_MUL, W_RD},
+	[0x1c] = {ALU, W_RD},
+	[0x1e] = {QUIPU_INSN_DIV, W_RD},
+	[0x1f] = {QUIPU_INSN_DIV, W_RD},
+	/* tagged, mulscc, shifts */
+	[0x20] = {ALU, W_RD},
+	[0x21] = {ALU, W_RD},
+	[0x22] = {ALU, W_RD},
+	[0x23] = {ALU, W_RD},
+	[0x24] = {ALU, W_RD},
+	[0x25] = {ALU, W_RD},
+	[0x26] = {ALU, W_RD},
+	[0x27] = {ALU, W_RD},
+	/* rd */
+	[0x28] = {QUIPU_INSN_CSR, W_RD},
+	[0x29] = {QUIPU_INSN_CSR, W_UNKNOWN},
+	[0x2a] = {QUIPU_INSN_CSR, W_UNKNOWN},
+	[0x2b] = {QUIPU_INSN_SYSTEM, W_UNKNOWN},
+	/* sdivx, popc */
+	[0x2d] = {QUIPU_INSN_DIV, W_RD},
+	[0x2e] = {ALU, W_RD},
+	/* wr */
+	[0x30] = {QUIPU_INSN_CSR, W_NOTHING},
+	[0x31] = {QUIPU_INSN_SYSTEM, W_UNKNOWN},
+	[0x32] = {QUIPU_INSN_CSR, W_UNKNOWN},
+	[0x33] = {QUIPU_INSN_CSR, W_UNKNOWN},
+	/* floating point */
+	[0x34] = {ALU, W_NOTHING},
+	[0x35] = {QUIPU_INSN_FOTHER, W_NOTHING},
+	[0x36] = {QUIPU_INSN_VECTOR, W_UNKNOWN},
+	[0x37] = {QUIPU_INSN_FMA, W_UNKNOWN},
+	/* jmpl */
+	[0x38] = {ALU, W_RD},
+	/* flush */
+	[0x3b] = {QUIPU_INSN_FENCE, W_NOTHING},
+	[0x3e] = {QUIPU_INSN_SYSTEM, W_UNKNOWN},
 };
 
 static void flow(struct decoded *d, uint8_t class, uint8_t kind, uint8_t delay, uint64_t target)
@@ -123,7 +230,7 @@ static void op_2(struct decoded *d, uint32_t w)
 {
 	unsigned op3 = (unsigned)bits_get(w, 24, 19);
 
-	d->class = arithmetic[op3];
+	d->class = arithmetic[op3].class;
 	if (op3 == 0x39 || op3 == 0x3c || op3 == 0x3d ||
 	    op3 == 0x2b) /* return, save, restore, flushw */
 		d->access = INSN_RESTARTS;
@@ -214,6 +321,69 @@ static void operands(struct decoded *d, uint32_t w)
 	}
 }
 
+/* ---- where it accesses, and what it changes ---- */
+
+static bool by_constant(uint32_t w)
+{
+	return bits_get(w, 13, 13) || !bits_get(w, 12, 0); /* no second register, or %g0 */
+}
+
+static int32_t constant(uint32_t w)
+{
+	return bits_get(w, 13, 13) ? (int32_t)bits_sign(w & 0x1fff, 13) : 0;
+}
+
+static struct place place(uint32_t w)
+{
+	unsigned access = memory[bits_get(w, 24, 19)].access, rs1 = (unsigned)bits_get(w, 18, 14);
+
+	if (!access || !rs1 || !by_constant(w))
+		return (struct place){.base = 0};
+	return (struct place){
+		.base = (uint8_t)(rs1 + 1), .bytes = (uint8_t)(access - 1), .offset = constant(w)};
+}
+
+/* VIS: edges, arrays and alignaddr write a general register; from faligndata to the logical ones
+ * none does. */
+static unsigned writes_vis(uint32_t w)
+{
+	unsigned opf = (unsigned)bits_get(w, 13, 5);
+
+	if (opf >= 0x48 && opf <= 0x7f)
+		return W_NOTHING;
+	return opf < 0x0c || (opf >= 0x10 && opf <= 0x1a && !(opf & 1)) ? W_RD : W_UNKNOWN;
+}
+
+static unsigned writes(uint32_t w)
+{
+	unsigned op2 = (unsigned)bits_get(w, 24, 22), op3 = (unsigned)bits_get(w, 24, 19);
+
+	if (w >> 30 == 3)
+		return memory[op3].writes;
+	if (w >> 30 == 2)
+		return op3 == 0x36 ? writes_vis(w) : arithmetic[op3].writes;
+	if (op2 == 4) /* sethi */
+		return W_RD;
+	return op2 && op2 != 7 ? W_NOTHING : W_UNKNOWN;
+}
+
+static struct change change(uint32_t w)
+{
+	unsigned kind = writes(w), rd = (unsigned)bits_get(w, 29, 25);
+	int32_t by = constant(w);
+
+	if (w >> 30 == 1) /* call */
+		return (struct change){.reg = 15 + 1};
+	if (kind == W_UNKNOWN) /* a new window too */
+		return (struct change){.reg = CHANGES_UNKNOWN};
+	if (kind == W_NOTHING || !rd)
+		return (struct change){.reg = CHANGES_NOTHING};
+	if (kind == W_RD || rd != bits_get(w, 18, 14) || !by_constant(w))
+		return (struct change){.reg = (uint8_t)(rd + 1)};
+	return (struct change){
+		.reg = (uint8_t)(rd + 1), .by_known = true, .by = kind == W_SUM ? by : -by};
+}
+
 void decode_sparc64(const uint8_t *bytes, unsigned len, uint64_t pc, struct decoded *d)
 {
 	uint32_t w;
@@ -230,7 +400,10 @@ void decode_sparc64(const uint8_t *bytes, unsigned len, uint64_t pc, struct deco
 		     pc + 4 * (uint64_t)bits_sign(w & bits_mask(30), 30));
 		break;
 	case 2: op_2(d, w); break;
-	default: d->class = memory[bits_get(w, 24, 19)];
+	default: d->class = memory[bits_get(w, 24, 19)].class;
 	}
 	operands(d, w);
+	if (w >> 30 == 3)
+		d->place = place(w);
+	d->change = change(w);
 }
