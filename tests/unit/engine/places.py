@@ -147,6 +147,146 @@ def x86_64(text, _pc, _size):
     return Says() if X86_NOTHING.match(name) else None
 
 
+# ---- POWER ----
+
+POWER_BYTES = {"lbz": 1, "lhz": 2, "lha": 2, "lwz": 4, "lwa": 4, "ld": 8, "lfs": 4, "lfd": 8, "stb": 1, "sth": 2, "stw": 4,
+               "std": 8, "stfs": 4, "stfd": 8}
+POWER_MEMORY = re.compile(r"(-?\d+)\((r?\d+)\)$")
+POWER_FIRST = words("add addc adde addme addze addex addi addic addis addpcis lnia li lis subf subfc subfe subfme subfze subfic "
+                    "neg mr and or xor nand nor not eqv andc orc andi andis ori oris xori xoris extsb extsh extsw cntlzw cntlzd "
+                    "cnttzw cnttzd popcntb popcntw popcntd prtyw prtyd cmpb bpermd sld srd srad sradi slw srw sraw srawi "
+                    "extswsli sldi srdi slwi srwi clrldi clrrdi clrlwi clrrwi rotldi rotlwi rotld rotlw clrlsldi clrlslwi "
+                    "extldi extrdi extlwi extrwi insrdi inslwi insrwi rldic rldicl rldicr rldcl rldcr rldimi rlwinm rlwimi rlwnm "
+                    "mulli mullw mulld mulhw mulhd mulhwu mulhdu divw divd divwu divdu divwe divde divweu divdeu modsw modsd "
+                    "moduw modud maddhd maddhdu maddld setb darn iseleq isellt iselgt isel mflr mfctr mfcr mfocrf mfspr mfxer "
+                    "mftb mftbu mfvrsave mfdscr mfppr mftar lbzx lhzx lhax lwzx lwax ldx lhbrx lwbrx ldbrx lbarx lharx lwarx "
+                    "ldarx")
+POWER_NONE = words("nop xnop sync lwsync hwsync ptesync isync eieio trap tw td twi tdi dcbt dcbtst dcbtct dcbtstct dcbst dcbf "
+                   "dcbfl dcbz icbi icbt mtlr mtctr mtcrf mtocrf mtcr mtspr mtxer mtvrsave mtdscr mtppr mtppr32 mttar mcrf "
+                   "mcrxrx mcrfs mtfsf mtfsfi mtfsb0 mtfsb1 crand cror crxor crnand crnor creqv crandc crorc crclr crset crnot "
+                   "crmove cmpw cmpd cmpwi cmpdi cmplw cmpld cmplwi cmpldi cmprb cmpeqb stbx sthx stwx stdx sthbrx stwbrx "
+                   "stdbrx stbcx sthcx stwcx stdcx stmw stq stqcx stswi stswx")
+POWER_BRANCH = re.compile(r"b(|l|a|la|c|dn?z[tf]?|eq|ne|lt|gt|le|ge|so|ns)(lr|ctr|tar)?l?a?[+-]?$")
+POWER_OTHER_FILES = re.compile(r"(v|x[sxv]|f|lv|stv|lx|stx|lf|stf|mt(f|v)|mf(f|v))\w+$")
+
+
+def power_register(name):
+    m = re.match(r"r(\d+)$", name)
+    return int(m[1]) if m else None
+
+
+def power_access(name, operands):
+    """D and DS forms."""
+    update = name[-1] == "u"
+    number, base = POWER_MEMORY.match(operands[1]).groups()
+    base, offset = power_register(base), int(number)
+    written = {power_register(operands[0])} if name[0] == "l" and name[1] != "f" else set()
+    if base is None:
+        return None if update else Says(None, frozenset(written))
+    place = base, POWER_BYTES[name.rstrip("u")], offset
+    if not update:
+        return Says(place, frozenset(written))
+    return None if base in written else Says(place, frozenset(written | {base}), (base, offset))
+
+
+def power_indexed_update(name, operands):
+    written = {power_register(operands[1])}
+    if name[0] == "l" and name[1] != "f":
+        written.add(power_register(operands[0]))
+    return Says(None, frozenset(written))
+
+
+def power_grows(name, operands):
+    if name not in ("addi", "addic", "addis") or operands[0] != operands[1]:
+        return None
+    return power_register(operands[0]), int(operands[2], 0) * (0x10000 if name == "addis" else 1)
+
+
+def ppc64le(text, _pc, _size):
+    text = re.sub(r"\s*(#|<).*", "", text)
+    words_ = text.split(None, 1)
+    name, operands = words_[0].rstrip("."), words_[1].strip().split(",") if len(words_) > 1 else []
+    if name.rstrip("u") in POWER_BYTES and POWER_MEMORY.match(operands[1]):
+        return power_access(name, operands)
+    if name[-2:] == "ux" and name[:-2] in POWER_BYTES:
+        return power_indexed_update(name, operands)
+    if name in POWER_FIRST or name[:-1] in POWER_FIRST and name[-1] == "o":
+        return Says(None, frozenset({power_register(operands[0])}), power_grows(name, operands))
+    if name in POWER_NONE or POWER_BRANCH.match(name):
+        return Says()
+    if POWER_OTHER_FILES.match(name):
+        first = power_register(operands[0])
+        return Says(None, frozenset() if first is None else frozenset({first}))
+    return None
+
+
+# ---- SPARC ----
+
+SPARC_BYTES = {"ldub": 1, "ldsb": 1, "lduh": 2, "ldsh": 2, "ld": 4, "lduw": 4, "ldsw": 4, "ldx": 8, "ldd": 8, "stb": 1, "sth": 2,
+               "st": 4, "stw": 4, "stx": 8, "std": 8, "clrb": 1, "clrh": 2, "clr": 4, "clrx": 8}
+SPARC_LAST = words("add addc sub subc and andn or orn xor xnor mulx umul smul udivx sdivx udiv sdiv sll srl sra sllx srlx srax "
+                   "mulscc taddcc tsubcc taddcctv tsubcctv mov clr clruw signx sethi rd neg not popc bset bclr btog inc dec "
+                   "cas casx casl casxl swap ldstub lduba ldsba lduha ldsha lda lduwa ldswa ldxa casa casxa swapa ldstuba jmpl "
+                   "edge8 edge8l edge16 edge16l edge32 edge32l array8 array16 array32 alignaddr alignaddrl")
+SPARC_NONE = words("nop cmp tst btst wr membar stbar flush prefetch prefetcha ret retl jmp sta stba stha stwa stxa stda")
+SPARC_BRANCH = re.compile(r"f?b(a|n|e|ne|z|nz|g|le|ge|l|gu|leu|cc|cs|geu|lu|pos|neg|vc|vs|u|ug|ul|lg|ue|uge|ule|o)?$|"
+                          r"br(z|nz|lez|lz|gz|gez)$")
+SPARC_ADDRESS = re.compile(r"\[ (%\w+)(?: \+ (-?(?:0x)?[0-9a-f]+))? \]$")
+SPARC_CALL = 15
+
+
+def sparc_register(name):
+    m = re.match(r"%([goli])([0-7])$", name)
+    named = {"%sp": 14, "%fp": 30}
+    return named.get(name) if not m else "goli".index(m[1]) * 8 + int(m[2])
+
+
+def sparc_place(name, operand):
+    m = SPARC_ADDRESS.match(operand)
+    base = sparc_register(m[1]) if m else None
+    return (base, SPARC_BYTES[name], int(m[2] or "0", 0)) if base else None
+
+
+def sparc_access(name, operands):
+    load = name[:2] == "ld"
+    data = sparc_register(operands[-1 if load else 0])
+    if operands[-1 if load else 0].endswith("fsr") or (data is not None and name in ("ldd", "std")):
+        written = {data, data + 1} if load and data is not None else set()
+        return Says(None, frozenset(written - {0}))
+    written = {data} if load and data else set()
+    return Says(sparc_place(name, operands[0 if load else -1]), frozenset(written))
+
+
+def sparc_grows(name, operands):
+    """inc and dec are additions of a constant to their register; what add and sub have is to be named twice."""
+    name, register = name.removesuffix("cc"), sparc_register(operands[-1])
+    if name in ("inc", "dec"):
+        by = int(operands[0], 0) if len(operands) > 1 else 1
+        return register, by if name == "inc" else -by
+    if name not in ("add", "sub") or operands[0] != operands[2] or not re.match(r"-?(0x)?[0-9a-f]+$", operands[1]):
+        return None
+    by = int(operands[1], 0)
+    return register, by if name == "add" else -by
+
+
+def sparc64(text, _pc, _size):
+    text = re.sub(r"\s*(!|<).*", "", text)
+    words_ = text.split(None, 1)
+    name, operands = words_[0].split(",")[0], [o.strip() for o in words_[1].split(",")] if len(words_) > 1 else []
+    if name in SPARC_BYTES and "[" in "".join(operands):
+        return sparc_access(name, operands)
+    if name == "call":
+        return Says(None, frozenset({SPARC_CALL}))
+    if name in SPARC_LAST or name.removesuffix("cc") in SPARC_LAST:
+        register = sparc_register(operands[-1])
+        if register is None:
+            return None
+        return Says(None, frozenset({register} - {0}), sparc_grows(name, operands))
+    if name in SPARC_NONE or SPARC_BRANCH.match(name) or name[0] == "f":
+        return Says() if name != "flushw" else None
+    return Says() if name in ("ldda", "lda") and operands[-1].startswith("%f") else None
+
+
 # ---- all of them ----
 
 @dataclasses.dataclass(frozen=True)
@@ -159,8 +299,11 @@ class Set:
 
 SETS = {
     "x86_64": Set(("objdump", "-M", "intel"), False, x86_64, 0.95),
+    "ppc64le": Set(("powerpc64le-linux-gnu-objdump", "-M", "power10"), False, ppc64le, 0.95),
+    "sparc64": Set(("sparc64-linux-gnu-objdump",), False, sparc64, 0.95),
 }
 Insn = collections.namedtuple("Insn", "pc code text")
+NO_INSTRUCTION = re.compile(r"\(bad\)|^\.long|^illtrap")
 
 
 def in_memory_order(isa, code):
@@ -175,7 +318,7 @@ def instructions(isa, program):
                           check=True).stdout
     for line in text.splitlines():
         part = line.split("\t", 2)
-        if len(part) == 3 and part[0].endswith(":") and "(bad)" not in part[2]:
+        if len(part) == 3 and part[0].endswith(":") and not NO_INSTRUCTION.search(part[2]):
             yield Insn(int(part[0][:-1], 16), in_memory_order(isa, part[1]), part[2].strip())
 
 
