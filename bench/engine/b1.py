@@ -6,7 +6,8 @@ What counting (C1), counting with branch predictor and call stack (C2) and the f
 call stack, stalls in the cycles) cost beside plain QEMU of the same instruction set, and beside every peer that is
 installed: valgrind without a tool, cachegrind and callgrind with cache and branch simulation, natively on the same
 program, perf sampling the host's clock there; QEMU's own plugins bb, hotblocks and cache where QEMU_PLUGIN_DIR names
-their folder (no Debian package has them).
+their folder (no Debian package has them). T15 is measured where QUIPU_QEMU names a folder with user emulation of version
+10 that loads plugins (tests/engine/README.md).
 
 The five programs are prime and mix (programs/) and, where the mirror has their sources, Debian's bzip2, lua and sqlite;
 else three guests of the tests. The guest memory, whose every access leaves the first-level cache, is one of them only
@@ -80,10 +81,11 @@ SAMPLED_ROUNDS = 5  # of these for each of the others: half a percent is asked o
 PLUGINS = {"bb": "libbb.so", "hotblocks": "libhotblocks.so", "cache": "libcache.so"}
 
 
-def run(command):
+def run(command, env=None):
     """CPU seconds, wall seconds, most resident memory (KiB) of a command and all that it waited for."""
     begin = time.monotonic()
-    process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+    process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
+                               env=env)
     errors = process.stderr.read()
     _, status, usage = os.wait4(process.pid, 0)
     process.returncode = os.waitstatus_to_exitcode(status)
@@ -227,7 +229,11 @@ def targets(tables, extra):
     yield judged("T12", "start-up beyond plain QEMU, ms (wall)", extra["startup"], 15.0)
     yield judged("T13", "counting, 2 threads / 1 thread, each over plain", extra["threads"], 1.10)
     yield judged("T14", "resident memory beyond plain QEMU, MiB, most", max(MEMORY.values()), 20.0)
-    yield "T15", "on QEMU 10", "not measured: no QEMU of that version loads plugins here"
+    what = "on QEMU 10, counting / eight inline additions and a condition, worst"
+    if "inline" in extra:
+        yield judged("T15", what, max(extra["inline"].values()), 1.0)
+    else:
+        yield "T15", what, "not measured: QUIPU_QEMU names no folder with one"
 
 
 def judged(name, what, found, most):
@@ -286,8 +292,24 @@ def more(quipu, rounds, folder):
             counted = cpu_seconds([quipu, "stat", "-m", machine, "-e", COUNTS, "-o", f"{folder}/o", "--", threads, str(n)])
             ratios[n].append(counted / cpu_seconds([qemu, threads, str(n)]))
     extra["threads"] = statistics.median(ratios[2]) / statistics.median(ratios[1])
+    if os.environ.get("QUIPU_QEMU"):
+        extra["inline"] = inline(quipu, rounds, folder)
     found = bells(os.path.dirname(os.path.dirname(os.path.dirname(quipu))), rounds, out, folder)
     return {**extra, "bell": found} if found else extra
+
+
+def inline(quipu, rounds, folder):
+    """T15: {program: counting under another QEMU / what that offers itself}"""
+    compiler, qemu, machine = ISAS["riscv64"]
+    env = {**os.environ, "PATH": os.environ["QUIPU_QEMU"] + ":" + os.environ["PATH"]}
+    peer = f"{folder}/inline_adds.so"
+    subprocess.run(["cc", "-O2", "-shared", "-fPIC", f"{HERE}/programs/inline_adds.c", "-o", peer], check=True)
+    found = {}
+    for name in ("prime", "mix"):
+        out = compiled(compiler, PROGRAMS[name][0], f"{folder}/{name}.inline")
+        ours = [quipu, *quipu_words("C1", machine, folder), out]
+        found[name] = statistics.median(run(ours, env)[0] / run([qemu, "-plugin", peer, out], env)[0] for _ in range(rounds))
+    return found
 
 
 def main():
