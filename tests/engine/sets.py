@@ -352,7 +352,9 @@ def test_accesses():
         prog = guest("recurse", isa)
         if not prog:
             continue
-        programs = [[prog]] + ([["/bin/ls", "/"], ["/usr/bin/perl", "-e", 'printf "%.3f", sqrt(2)']] if isa == "x86_64" else [])
+        programs = [[prog]]
+        if isa == "x86_64":
+            programs += [[guest("places", isa)], ["/bin/ls", "/"], ["/usr/bin/perl", "-e", 'printf "%.3f", sqrt(2)']]
         for command in programs:
             if not shutil.which(command[0]):
                 continue
@@ -372,6 +374,9 @@ def test_accesses():
                 bad.append(line)
             check(f"{isa}: what {os.path.basename(command[0])} loads and stores is as decoded",
                   not bad and re.match(r"instructions \d{3,}", lines[-1]), "\n".join(bad))
+            misplaced, grouped = rows(lines, "misplaced"), int(lines[-1].split(" grouped ")[1])
+            check(f"{isa}: and each access of {os.path.basename(command[0])} lies where its place and its group have it",
+                  not misplaced and grouped > 100, "\n".join([lines[-1], *misplaced]))
 
 
 def test_exec():

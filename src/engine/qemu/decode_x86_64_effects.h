@@ -31,7 +31,6 @@ enum extent {
 	BRS,   /* ps, ss */
 	BCOM,  /* ss, sd */
 	BCVT,  /* cvtps2pd, pd2ps, ss2sd, sd2ss */
-	BCVTD, /* cvttpd2dq, dq2pd, pd2dq */
 	BSS,   /* ss, sd, by F3 and F2 */
 	BLOW,  /* movlps, lpd, sldup, ddup */
 	BHIGH, /* movhps, hpd, shdup */
@@ -65,7 +64,6 @@ static const uint8_t extents[][PREFIX_BOTH + 1] = {
 	[BRS] = {5, 0, 3},
 	[BCOM] = {3, 4},
 	[BCVT] = {4, 5, 3, 4},
-	[BCVTD] = {0, 5, 4, 5},
 	[BSS] = {0, 0, 3, 4},
 	[BLOW] = {4, 4, 5, 4},
 	[BHIGH] = {4, 4, 5},
@@ -274,7 +272,7 @@ static const struct effect two_effect[256] = {
 	[0xd6] = {BQ66, NOTHING},
 	[0xd7] = {0, REG},
 	[0xd8 ... 0xe5] = {BX66, NOTHING},
-	[0xe6] = {BCVTD, NOTHING},
+	[0xe6] = {BXH, NOTHING}, /* of cvtdq2pd's eight QEMU reads sixteen */
 	[0xe7] = {BX66, NOTHING},
 	[0xe8 ... 0xef] = {BX66, NOTHING},
 	[0xf0] = {BXF2, NOTHING},

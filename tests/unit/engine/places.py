@@ -118,6 +118,8 @@ def x86_general(name, operands):
     first = operands[0]
     reads, writes = name not in X86_WRITTEN, name not in X86_READ
     memory = [operand for operand in operands if "[" in operand]
+    if name == "lddqu":  # its size is not written
+        memory = ["XMMWORD PTR " + operand for operand in memory]
     changed = {X86_REGISTERS[first]} if writes and first in X86_REGISTERS else set()
     if name in ("xchg", "xadd") and operands[1] in X86_REGISTERS:
         changed.add(X86_REGISTERS[operands[1]])
