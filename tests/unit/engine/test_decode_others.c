@@ -73,6 +73,9 @@ struct place_row {
 	const char *source;
 };
 
+static const struct place_row x86_64_places[] = {
+#include "x86_64_places.h"
+};
 static const struct place_row ppc64le_places[] = {
 #include "ppc64le_places.h"
 };
@@ -101,10 +104,27 @@ static void place_and_change(const struct isa *isa, const struct place_row *r)
 static void places_and_changes_are_said_where_they_are_sure(void **state)
 {
 	(void)state;
+	for (size_t i = 0; i < sizeof(x86_64_places) / sizeof(x86_64_places[0]); i++)
+		place_and_change(isa_find("x86_64"), &x86_64_places[i]);
 	for (size_t i = 0; i < sizeof(ppc64le_places) / sizeof(ppc64le_places[0]); i++)
 		place_and_change(isa_find("ppc64le"), &ppc64le_places[i]);
 	for (size_t i = 0; i < sizeof(sparc64_places) / sizeof(sparc64_places[0]); i++)
 		place_and_change(isa_find("sparc64"), &sparc64_places[i]);
+}
+
+static void a_cut_instruction_says_nothing(void **state)
+{
+	const struct isa *isa = isa_find("x86_64");
+	struct decoded d;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(x86_64_places) / sizeof(x86_64_places[0]); i++) {
+		const struct place_row *r = &x86_64_places[i];
+
+		isa->decode((const uint8_t *)r->bytes, r->size - 1u, PC, &d);
+		assert_int_equal(d.place.base, 0);
+		assert_int_equal(d.change.reg, CHANGES_UNKNOWN);
+	}
 }
 
 static void direct_transfers_have_their_target(void **state)
@@ -230,6 +250,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(every_instruction_is_what_the_assembler_meant),
 		cmocka_unit_test(places_and_changes_are_said_where_they_are_sure),
+		cmocka_unit_test(a_cut_instruction_says_nothing),
 		cmocka_unit_test(direct_transfers_have_their_target),
 		cmocka_unit_test(repetitions_have_the_accesses),
 		cmocka_unit_test(a_cut_instruction_has_no_size),
