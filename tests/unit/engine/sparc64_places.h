@@ -83,6 +83,7 @@
 	 {CHANGES_NOTHING, false, 0, 0},
 	 "faligndata %f0, %f2, %f4"},
 	{"\x93\xb2\x03\x00", 4, {0, 0, 0}, {10, false, 0, 0}, "alignaddr %o0, %g0, %o1"},
+	{"\x95\xb2\x00\x09", 4, {0, 0, 0}, {CHANGES_UNKNOWN, false, 0, 0}, "edge8 %o0, %o1, %o2"},
 	{"\x93\xb0\x05\x42",
 	 4,
 	 {0, 0, 0},
