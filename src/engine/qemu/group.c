@@ -30,6 +30,8 @@ unsigned group_find(const struct insn *insn, unsigned n, unsigned i, uint32_t mo
 	int64_t grown = 0;
 
 	*g = (struct group){.next = NULL};
+	if (insn[i].place.bytes > GROUP_FIRST)
+		return 0;
 	for (; base && i < n; i++) {
 		const struct insn *in = &insn[i];
 		const struct change *c = &in->change;

@@ -17,6 +17,8 @@
 #include "block.h"
 
 #define GROUP_MOST 16u
+#define GROUP_FIRST                                                                                \
+	3u /* log2 of the bytes of a first access, most: QEMU makes two of a longer one */
 
 struct group_access {
 	int32_t delta;	/* of its address from the first one's */
@@ -43,7 +45,7 @@ static inline size_t group_bytes(unsigned n)
 /*
  * group_find - the accesses, at most GROUP_MOST, that lie side by side with that of instruction @i
  * of @n, which accesses memory, from there on and within @most bytes: into @g, which has room for
- * so many. Returns how many they are; 0: it has no place.
+ * so many. Returns how many they are; 0: it cannot be the first of any.
  */
 unsigned group_find(const struct insn *insn, unsigned n, unsigned i, uint32_t most,
 		    struct group *g);

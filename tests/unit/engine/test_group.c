@@ -127,7 +127,7 @@ static void groups_go_where_the_accesses_go(void **state)
 			continue;
 		n = group_find(in, LENGTH, i, 64, g);
 		assert_int_equal(n, g->n);
-		assert_int_equal(n != 0, in[i].place.base != 0);
+		assert_int_equal(n != 0, in[i].place.base && in[i].place.bytes <= GROUP_FIRST);
 		if (!n)
 			continue;
 		assert_int_equal(g->access[0].index, i);
