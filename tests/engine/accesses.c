@@ -57,9 +57,12 @@ static void check_place(struct seen *s, unsigned bytes, uint64_t address)
 {
 	unsigned whole = 1u << s->d.place.bytes;
 
-	if (s->first == s && !made)
+	if (s->first == s) { /* each time QEMU tells of it the group is looked at */
+		s->misplaced += made != 0;
 		s->address = address;
-	if (address != s->first->address + (uint64_t)(int64_t)s->delta + made ||
+	}
+	if (address !=
+		    s->first->address + (uint64_t)(int64_t)s->delta + (s->first == s ? 0 : made) ||
 	    (bytes != whole && !(whole == 16 && bytes == 8)))
 		s->misplaced++;
 	made += bytes;
