@@ -313,9 +313,9 @@ static void fill(struct block *b, const struct rates *r, const struct insn *insn
 /* Those of a single access have no record. */
 static void find_groups(struct block_store *s, struct block *b, const struct insn *insn, unsigned n)
 {
-	struct {
+	union {
 		struct group head;
-		struct group_access access[GROUP_MOST];
+		char bytes[sizeof(struct group) + GROUP_MOST * sizeof(struct group_access)];
 	} room;
 	struct group **last = &b->groups;
 
