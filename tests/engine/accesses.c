@@ -84,9 +84,9 @@ static void on_access(unsigned vcpu, uint32_t info, uint64_t address, void *arg)
 /* Instructions @i and on are a group: where it ends. */
 static size_t put_group(struct seen **seen, const struct insn *insn, size_t n, size_t i)
 {
-	struct {
+	union {
 		struct group head;
-		struct group_access access[GROUP_MOST];
+		char bytes[sizeof(struct group) + GROUP_MOST * sizeof(struct group_access)];
 	} room;
 	unsigned found = group_find(insn, (unsigned)n, (unsigned)i, 1u << 16, &room.head);
 
