@@ -53,6 +53,7 @@ struct recording {
 	size_t ncpus;
 	unsigned *cpus;
 	struct ring *rings; /* by position in cpus */
+	uint8_t *memory;    /* theirs */
 	uint8_t *straight;  /* a copy of what wraps in one of them */
 	int *ring_of_cpu;   /* machine CPU -> position, -1 */
 	struct perfdata_writer *file;
@@ -328,19 +329,27 @@ static int try_to_count(struct recording *r, const struct quipu_parsed *e)
 	return rc;
 }
 
+/* Fresh pages are zero and cost nothing before they are written, if they are small ones: most CPUs
+ * never run. */
+static bool map_rings(struct recording *r)
+{
+	void *memory = mmap(NULL, r->ncpus * RING_BYTES, PROT_READ | PROT_WRITE,
+			    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+
+	if (memory == MAP_FAILED)
+		return false;
+	madvise(memory, r->ncpus * RING_BYTES, MADV_NOHUGEPAGE);
+	r->memory = memory;
+	return true;
+}
+
 static int open_ring(struct recording *r, unsigned at)
 {
 	struct ring *ring = &r->rings[at];
 	int rc;
 
 	ring->owner = r->events[at];
-	/* Fresh pages are zero and cost nothing before they are written: most CPUs never run. */
-	ring->mem =
-		mmap(NULL, RING_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	if (ring->mem == MAP_FAILED) {
-		ring->mem = NULL;
-		return cli_error("out of memory");
-	}
+	ring->mem = r->memory + at * RING_BYTES;
 	rc = quipu_event_map(ring->owner, &r->run.caller, ring->mem, DATA_PAGES, true);
 	for (size_t i = 1; i < r->list.n && !rc; i++)
 		rc = quipu_event_set_output(r->events[i * r->ncpus + at], ring->owner);
@@ -373,7 +382,7 @@ static int open_events(struct recording *r)
 	r->events = calloc(r->list.n * r->ncpus, sizeof(struct quipu_event *));
 	r->rings = calloc(r->ncpus, sizeof(*r->rings));
 	r->straight = malloc(DATA_PAGES * (size_t)PAGE);
-	if (!r->events || !r->rings || !r->straight)
+	if (!r->events || !r->rings || !r->straight || !map_rings(r))
 		return cli_error("out of memory");
 	for (size_t i = 0; i < r->list.n; i++)
 		record_complete(r->options, &r->list, i);
@@ -692,9 +701,8 @@ static void release(struct recording *r)
 	for (size_t i = 0; r->events && i < r->list.n * r->ncpus; i++)
 		if (r->events[i])
 			quipu_event_close(r->events[i]);
-	for (unsigned at = 0; r->rings && at < r->ncpus; at++)
-		if (r->rings[at].mem)
-			munmap(r->rings[at].mem, RING_BYTES);
+	if (r->memory)
+		munmap(r->memory, r->ncpus * RING_BYTES);
 	free(r->straight);
 	perfdata_abort(r->file);
 	free(r->rings);
