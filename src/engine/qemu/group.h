@@ -16,9 +16,8 @@
 
 #include "block.h"
 
-#define GROUP_MOST 16u
-#define GROUP_FIRST                                                                                \
-	3u /* log2 of the bytes of a first access, most: QEMU makes two of a longer one */
+#define GROUP_MOST  16u
+#define GROUP_FIRST 3u /* log2 of the bytes of the first, most: QEMU makes two of a longer one */
 
 struct group_access {
 	int32_t delta;	/* of its address from the first one's */
