@@ -136,7 +136,9 @@ _start:
 	movq	-0x50(%rbp), %rdi
 	sub	$-0x80, %rbp
 	movq	-0x50(%rbp), %rdi
-	/* SSE */
+	/* SSE; where QEMU makes two of an access it is not the first one of a group, so that others are
+	 * between */
+	movq	0x50(%rbx), %rdi
 	movss	0x44(%rbx), %xmm1
 	movsd	0x48(%rbx), %xmm1
 	movups	0x47(%rbx), %xmm1
@@ -145,6 +147,7 @@ _start:
 	movapd	0x40(%rbx), %xmm1
 	movdqu	0x47(%rbx), %xmm1
 	movdqa	0x40(%rbx), %xmm1
+	movq	0x50(%rbx), %rdi
 	movlps	0x48(%rbx), %xmm1
 	movlpd	0x48(%rbx), %xmm1
 	movhps	0x48(%rbx), %xmm1
@@ -153,6 +156,7 @@ _start:
 	movsldup 0x40(%rbx), %xmm1
 	movshdup 0x40(%rbx), %xmm1
 	lddqu	0x47(%rbx), %xmm1
+	movq	0x50(%rbx), %rdi
 	movd	0x44(%rbx), %xmm1
 	movq	0x48(%rbx), %xmm1
 	.byte	0x66, 0x48, 0x0f, 0x6e, 0x4b, 0x48	/* movq 0x48(%rbx), %xmm1 */
@@ -163,6 +167,7 @@ _start:
 	movups	%xmm1, 0x47(%rbx)
 	movaps	%xmm1, 0x40(%rbx)
 	movupd	%xmm1, 0x47(%rbx)
+	movq	0x50(%rbx), %rdi
 	movapd	%xmm1, 0x40(%rbx)
 	movdqu	%xmm1, 0x47(%rbx)
 	movdqa	%xmm1, 0x40(%rbx)
@@ -171,17 +176,22 @@ _start:
 	movhps	%xmm1, 0x48(%rbx)
 	movhpd	%xmm1, 0x48(%rbx)
 	movd	%xmm1, 0x44(%rbx)
+	movq	0x50(%rbx), %rdi
 	movq	%xmm1, 0x48(%rbx)
 	movntps	%xmm1, 0x40(%rbx)
 	movntpd	%xmm1, 0x40(%rbx)
 	movntdq	%xmm1, 0x40(%rbx)
 	.irp op, add, sub, mul, div, min, max, sqrt, cmpeq
+	movq	0x50(%rbx), %rdi
 	single \op
 	.endr
 	.irp op, and, andn, or, xor, unpckl, unpckh
+	movq	0x50(%rbx), %rdi
 	\op\()ps 0x40(%rbx), %xmm1
+	movq	0x50(%rbx), %rdi
 	\op\()pd 0x40(%rbx), %xmm1
 	.endr
+	movq	0x50(%rbx), %rdi
 	rcpss	0x44(%rbx), %xmm1
 	rcpps	0x40(%rbx), %xmm1
 	rsqrtss	0x44(%rbx), %xmm1
@@ -190,6 +200,7 @@ _start:
 	shufpd	$1, 0x40(%rbx), %xmm1
 	haddps	0x40(%rbx), %xmm1
 	haddpd	0x40(%rbx), %xmm1
+	movq	0x50(%rbx), %rdi
 	hsubps	0x40(%rbx), %xmm1
 	hsubpd	0x40(%rbx), %xmm1
 	addsubps 0x40(%rbx), %xmm1
@@ -198,6 +209,7 @@ _start:
 	ucomisd	0x48(%rbx), %xmm1
 	comiss	0x44(%rbx), %xmm1
 	comisd	0x48(%rbx), %xmm1
+	movq	0x50(%rbx), %rdi
 	cvtsi2ssl 0x44(%rbx), %xmm1
 	cvtsi2ssq 0x48(%rbx), %xmm1
 	cvtsi2sdl 0x44(%rbx), %xmm1
@@ -206,6 +218,7 @@ _start:
 	cvttsd2si 0x48(%rbx), %edi
 	cvttss2si 0x44(%rbx), %rdi
 	cvttsd2si 0x48(%rbx), %rdi
+	movq	0x50(%rbx), %rdi
 	cvtss2si 0x44(%rbx), %edi
 	cvtsd2si 0x48(%rbx), %rdi
 	cvtps2pd 0x48(%rbx), %xmm1
@@ -214,8 +227,10 @@ _start:
 	cvtsd2ss 0x48(%rbx), %xmm1
 	cvtdq2ps 0x40(%rbx), %xmm1
 	cvtps2dq 0x40(%rbx), %xmm1
+	movq	0x50(%rbx), %rdi
 	cvttps2dq 0x40(%rbx), %xmm1
 	cvtdq2pd 0x48(%rbx), %xmm1
+	movq	0x50(%rbx), %rdi
 	cvtpd2dq 0x40(%rbx), %xmm1
 	cvttpd2dq 0x40(%rbx), %xmm1
 	pshufd	$1, 0x40(%rbx), %xmm1
@@ -226,6 +241,7 @@ _start:
 		pmullw, psubusb, psubusw, pminub, pand, paddusb, paddusw, pmaxub, pandn, pavgb, psraw, psrad, pavgw, \
 		pmulhuw, pmulhw, psubsb, psubsw, pminsw, por, paddsb, paddsw, pmaxsw, pxor, psllw, pslld, psllq, \
 		pmuludq, pmaddwd, psadbw, psubb, psubw, psubd, psubq, paddb, paddw, paddd
+	movq	0x50(%rbx), %rdi
 	\op	0x40(%rbx), %xmm1
 	.endr
 	/* x87 */
