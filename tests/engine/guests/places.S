@@ -14,9 +14,13 @@
 	.endm
 
 	.macro single op
+	movq	0x50(%rbx), %rdi
 	\op\()ss 0x44(%rbx), %xmm1
+	movq	0x50(%rbx), %rdi
 	\op\()sd 0x48(%rbx), %xmm9
+	movq	0x50(%rbx), %rdi
 	\op\()ps 0x40(%rbx), %xmm1
+	movq	0x50(%rbx), %rdi
 	\op\()pd -0x40(%rbx), %xmm9
 	.endm
 
@@ -140,49 +144,81 @@ _start:
 	 * between */
 	movq	0x50(%rbx), %rdi
 	movss	0x44(%rbx), %xmm1
+	movq	0x50(%rbx), %rdi
 	movsd	0x48(%rbx), %xmm1
+	movq	0x50(%rbx), %rdi
 	movups	0x47(%rbx), %xmm1
+	movq	0x50(%rbx), %rdi
 	movaps	0x40(%rbx), %xmm1
+	movq	0x50(%rbx), %rdi
 	movupd	0x47(%rbx), %xmm1
+	movq	0x50(%rbx), %rdi
 	movapd	0x40(%rbx), %xmm1
+	movq	0x50(%rbx), %rdi
 	movdqu	0x47(%rbx), %xmm1
+	movq	0x50(%rbx), %rdi
 	movdqa	0x40(%rbx), %xmm1
 	movq	0x50(%rbx), %rdi
 	movlps	0x48(%rbx), %xmm1
+	movq	0x50(%rbx), %rdi
 	movlpd	0x48(%rbx), %xmm1
+	movq	0x50(%rbx), %rdi
 	movhps	0x48(%rbx), %xmm1
+	movq	0x50(%rbx), %rdi
 	movhpd	0x48(%rbx), %xmm1
+	movq	0x50(%rbx), %rdi
 	movddup	0x48(%rbx), %xmm1
+	movq	0x50(%rbx), %rdi
 	movsldup 0x40(%rbx), %xmm1
+	movq	0x50(%rbx), %rdi
 	movshdup 0x40(%rbx), %xmm1
+	movq	0x50(%rbx), %rdi
 	lddqu	0x47(%rbx), %xmm1
 	movq	0x50(%rbx), %rdi
 	movd	0x44(%rbx), %xmm1
+	movq	0x50(%rbx), %rdi
 	movq	0x48(%rbx), %xmm1
+	movq	0x50(%rbx), %rdi
 	.byte	0x66, 0x48, 0x0f, 0x6e, 0x4b, 0x48	/* movq 0x48(%rbx), %xmm1 */
+	movq	0x50(%rbx), %rdi
 	.byte	0x66, 0x48, 0x0f, 0x7e, 0x4b, 0x48	/* movq %xmm1, 0x48(%rbx) */
+	movq	0x50(%rbx), %rdi
 	pinsrw	$1, 0x46(%rbx), %xmm1
+	movq	0x50(%rbx), %rdi
 	movss	%xmm1, 0x44(%rbx)
+	movq	0x50(%rbx), %rdi
 	movsd	%xmm1, 0x48(%rbx)
+	movq	0x50(%rbx), %rdi
 	movups	%xmm1, 0x47(%rbx)
+	movq	0x50(%rbx), %rdi
 	movaps	%xmm1, 0x40(%rbx)
+	movq	0x50(%rbx), %rdi
 	movupd	%xmm1, 0x47(%rbx)
 	movq	0x50(%rbx), %rdi
 	movapd	%xmm1, 0x40(%rbx)
+	movq	0x50(%rbx), %rdi
 	movdqu	%xmm1, 0x47(%rbx)
+	movq	0x50(%rbx), %rdi
 	movdqa	%xmm1, 0x40(%rbx)
+	movq	0x50(%rbx), %rdi
 	movlps	%xmm1, 0x48(%rbx)
+	movq	0x50(%rbx), %rdi
 	movlpd	%xmm1, 0x48(%rbx)
+	movq	0x50(%rbx), %rdi
 	movhps	%xmm1, 0x48(%rbx)
+	movq	0x50(%rbx), %rdi
 	movhpd	%xmm1, 0x48(%rbx)
+	movq	0x50(%rbx), %rdi
 	movd	%xmm1, 0x44(%rbx)
 	movq	0x50(%rbx), %rdi
 	movq	%xmm1, 0x48(%rbx)
+	movq	0x50(%rbx), %rdi
 	movntps	%xmm1, 0x40(%rbx)
+	movq	0x50(%rbx), %rdi
 	movntpd	%xmm1, 0x40(%rbx)
+	movq	0x50(%rbx), %rdi
 	movntdq	%xmm1, 0x40(%rbx)
 	.irp op, add, sub, mul, div, min, max, sqrt, cmpeq
-	movq	0x50(%rbx), %rdi
 	single \op
 	.endr
 	.irp op, and, andn, or, xor, unpckl, unpckh
@@ -193,48 +229,81 @@ _start:
 	.endr
 	movq	0x50(%rbx), %rdi
 	rcpss	0x44(%rbx), %xmm1
+	movq	0x50(%rbx), %rdi
 	rcpps	0x40(%rbx), %xmm1
+	movq	0x50(%rbx), %rdi
 	rsqrtss	0x44(%rbx), %xmm1
+	movq	0x50(%rbx), %rdi
 	rsqrtps	0x40(%rbx), %xmm1
+	movq	0x50(%rbx), %rdi
 	shufps	$1, 0x40(%rbx), %xmm1
+	movq	0x50(%rbx), %rdi
 	shufpd	$1, 0x40(%rbx), %xmm1
+	movq	0x50(%rbx), %rdi
 	haddps	0x40(%rbx), %xmm1
+	movq	0x50(%rbx), %rdi
 	haddpd	0x40(%rbx), %xmm1
 	movq	0x50(%rbx), %rdi
 	hsubps	0x40(%rbx), %xmm1
+	movq	0x50(%rbx), %rdi
 	hsubpd	0x40(%rbx), %xmm1
+	movq	0x50(%rbx), %rdi
 	addsubps 0x40(%rbx), %xmm1
+	movq	0x50(%rbx), %rdi
 	addsubpd 0x40(%rbx), %xmm1
+	movq	0x50(%rbx), %rdi
 	ucomiss	0x44(%rbx), %xmm1
+	movq	0x50(%rbx), %rdi
 	ucomisd	0x48(%rbx), %xmm1
+	movq	0x50(%rbx), %rdi
 	comiss	0x44(%rbx), %xmm1
+	movq	0x50(%rbx), %rdi
 	comisd	0x48(%rbx), %xmm1
 	movq	0x50(%rbx), %rdi
 	cvtsi2ssl 0x44(%rbx), %xmm1
+	movq	0x50(%rbx), %rdi
 	cvtsi2ssq 0x48(%rbx), %xmm1
+	movq	0x50(%rbx), %rdi
 	cvtsi2sdl 0x44(%rbx), %xmm1
+	movq	0x50(%rbx), %rdi
 	cvtsi2sdq 0x48(%rbx), %xmm1
+	movq	0x50(%rbx), %rdi
 	cvttss2si 0x44(%rbx), %edi
+	movq	0x50(%rbx), %rdi
 	cvttsd2si 0x48(%rbx), %edi
+	movq	0x50(%rbx), %rdi
 	cvttss2si 0x44(%rbx), %rdi
+	movq	0x50(%rbx), %rdi
 	cvttsd2si 0x48(%rbx), %rdi
 	movq	0x50(%rbx), %rdi
 	cvtss2si 0x44(%rbx), %edi
+	movq	0x50(%rbx), %rdi
 	cvtsd2si 0x48(%rbx), %rdi
+	movq	0x50(%rbx), %rdi
 	cvtps2pd 0x48(%rbx), %xmm1
+	movq	0x50(%rbx), %rdi
 	cvtpd2ps 0x40(%rbx), %xmm1
+	movq	0x50(%rbx), %rdi
 	cvtss2sd 0x44(%rbx), %xmm1
+	movq	0x50(%rbx), %rdi
 	cvtsd2ss 0x48(%rbx), %xmm1
+	movq	0x50(%rbx), %rdi
 	cvtdq2ps 0x40(%rbx), %xmm1
+	movq	0x50(%rbx), %rdi
 	cvtps2dq 0x40(%rbx), %xmm1
 	movq	0x50(%rbx), %rdi
 	cvttps2dq 0x40(%rbx), %xmm1
+	movq	0x50(%rbx), %rdi
 	cvtdq2pd 0x48(%rbx), %xmm1
 	movq	0x50(%rbx), %rdi
 	cvtpd2dq 0x40(%rbx), %xmm1
+	movq	0x50(%rbx), %rdi
 	cvttpd2dq 0x40(%rbx), %xmm1
+	movq	0x50(%rbx), %rdi
 	pshufd	$1, 0x40(%rbx), %xmm1
+	movq	0x50(%rbx), %rdi
 	pshufhw	$1, 0x40(%rbx), %xmm1
+	movq	0x50(%rbx), %rdi
 	pshuflw	$1, 0x40(%rbx), %xmm1
 	.irp op, punpcklbw, punpcklwd, punpckldq, punpcklqdq, packsswb, pcmpgtb, pcmpgtw, pcmpgtd, packuswb, punpckhbw, \
 		punpckhwd, punpckhdq, punpckhqdq, packssdw, pcmpeqb, pcmpeqw, pcmpeqd, psrlw, psrld, psrlq, paddq, \
