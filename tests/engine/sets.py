@@ -92,7 +92,7 @@ COUNTED = {  # instructions, branches, taken
     "counted.sparc64": (3000005, 1000000, 999999), "counted-annul.sparc64": (3000004, 1000000, 999999),
     "counted-split.sparc64": (3000012, 1000004, 1000003), "counted-split-annul.sparc64": (3000011, 1000004, 1000003),
     "counted.x86_64": (2000004, 1000000, 999999), "counted-cross.x86_64": (5000005, 1000001, 1000000),
-    "counted-rep.x86_64": (7, 0, 0),
+    "counted-rep.x86_64": (7, 0, 0), "counted-search.x86_64": (22, 0, 0),
 }
 
 
@@ -112,6 +112,11 @@ def test_counted():
     got = lanes(row)
     check("rep stosb of 1000 bytes: a cycle and a store for each, one instruction",
           got[0] == 7 and got[2] == 1000 and got[3] == 0 and got[1] >= 1000, row)
+    for features in ([], ["-f", "data", "-f", "fetch"]):
+        row = rows(run("x86_64", ["-l", "stores", "-l", "loads", *features], guest("counted-search", "x86_64")), "total")[0]
+        got = lanes(row)
+        check(f"repne scasb and repe cmpsb load with each look, {'with' if features else 'without'} models",
+              got[0] == 22 and got[2] == 2 and got[3] == 170 and got[1] == 22 + 170 - 4, row)
     split = rows(run("sparc64", ["-f", "stack"], guest("counted-split", "sparc64")), "total")
     check("a call whose slot is on the next page leaves the call stack balanced", split and " depth 0 " in split[0], split)
 

@@ -254,7 +254,8 @@ static void set_flow(struct block *b, const struct insn *cti, bool slot_inside)
 	b->moves = cti->flow != FLOW_NONE && cti->flow != FLOW_SYSCALL && cti->flow != FLOW_REP;
 	b->any = block_indirect(b) && !cti->delay;
 	b->target = direct ? cti->target : cti->flow == FLOW_REP ? cti->pc : b->fall;
-	b->again = cti->again / INSN_LOAD;
+	b->again = (uint8_t)(cti->again / INSN_LOAD & 3);
+	b->whole = cti->whole;
 	b->goes = b->target;
 	if (slot_inside || (cti->delay != DELAY_ALWAYS && cti->delay != DELAY_TAKEN))
 		return;

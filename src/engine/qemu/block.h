@@ -62,7 +62,8 @@ struct block {
 	uint8_t entry : 1; /* known to be the start of a function */
 	uint8_t back : 1;  /* a return has gone there: with SEG_STACK */
 	uint16_t n;
-	uint8_t again : 4; /* FLOW_REP: what a repetition accesses, as lane_again has it */
+	uint8_t again : 2; /* FLOW_REP: what a repetition accesses, as lane_again has it */
+	uint8_t whole : 2; /* FLOW_REP: repetitions are seen by their accesses (repeat.c) */
 	uint8_t near : 4;  /* it lies in one or two lines of a page (models.h) */
 	uint8_t apart;	   /* enum delay of a transfer whose slot is no part of the block; else
 			      DELAY_NONE */
@@ -147,6 +148,7 @@ struct insn {
 	uint8_t class; /* with INSN_LOAD, INSN_STORE */
 	uint8_t flow;
 	uint8_t again;
+	bool whole; /* as the block has it */
 	uint8_t delay;
 	struct insn_label label;
 	struct place place;

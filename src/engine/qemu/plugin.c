@@ -184,8 +184,8 @@ COLD static void resume(struct seg_vcpu *v, const struct block *t)
 
 	s->resumes = false;
 	if (p->flow == FLOW_REP && t->pc == p->cti && t->n == 1) {
-		step.again = !engine.rep_whole;
-		step.skip = s->entered_again = engine.rep_whole;
+		step.again = !p->whole;
+		step.skip = s->entered_again = p->whole;
 	} else if (index >= 0) {
 		step.skip = replayed(p, index, t);
 		if (engine.isa->traits & ISA_BRANCH && p->moves && t->pc == p->cti + 4)
@@ -381,8 +381,7 @@ static void on_rep(unsigned vcpu, void *udata)
 	}
 }
 
-/* The same where QEMU repeats it within the block: entered again in its midst, it counts nothing.
- */
+/* The same where its repetitions are seen by their accesses: entered again, it counts nothing. */
 static void on_rep_whole(unsigned vcpu, void *udata)
 {
 	struct seg_vcpu *v = &engine_pub[vcpu];
@@ -449,7 +448,7 @@ static qemu_plugin_vcpu_udata_cb callback_for(const struct block *b)
 	if (find_handler(b->pc))
 		return on_handler;
 	if (b->flow == FLOW_REP && b->n == 1)
-		return engine.rep_whole ? on_rep_whole : on_rep;
+		return b->whole ? on_rep_whole : on_rep;
 	if (engine.restarts && block_restarts(b, 0))
 		return on_restart;
 	return entry_callback(b->flow == FLOW_SYSCALL || engine.isa->traits & ISA_TRACK,
@@ -461,19 +460,22 @@ static uint64_t read_insn(struct insn *in, const struct qemu_plugin_insn *insn, 
 	uint8_t bytes[16];
 	size_t size = qemu_plugin_insn_size(insn);
 	struct decoded d;
+	bool whole;
 
 	if (size > sizeof(bytes))
 		size = sizeof(bytes);
 	plugin_insn_bytes(insn, bytes, size);
 	in->pc = qemu_plugin_insn_vaddr(insn);
 	engine.isa->decode(bytes, (unsigned)size, in->pc, &d);
-	if (d.flow == FLOW_REP && engine.rep_whole)
+	whole = d.flow == FLOW_REP && repeat_whole(bytes, size);
+	if (whole)
 		d.access = 0; /* each of its accesses is seen */
 	*in = (struct insn){.pc = in->pc,
 			    .size = (uint8_t)size,
 			    .class = d.class | d.access,
 			    .flow = d.flow,
 			    .again = d.again,
+			    .whole = whole,
 			    .delay = d.delay,
 			    .label = {d.operands, d.flush, d.barrier},
 			    .place = d.place,
@@ -596,7 +598,7 @@ static void translate_idle(struct qemu_plugin_tb *tb, size_t n)
 static void accesses(struct qemu_plugin_insn *insn, unsigned index, const struct insn *in,
 		     const struct group *group, bool seen)
 {
-	uint8_t class = in->class | (engine.rep_whole && in->flow == FLOW_REP ? in->again : 0);
+	uint8_t class = in->class | (in->whole ? in->again : 0);
 
 	if (group)
 		models_translate_group(insn, group);
@@ -749,7 +751,6 @@ void engine_callbacks(qemu_plugin_id_t id)
 	engine.restarts = engine.isa->traits & ISA_BRANCH && engine.features & SEG_COUNT &&
 			  !(engine.features & SEG_BRANCH);
 	engine.ordinary = entry_callback(engine.isa->traits & ISA_TRACK, false);
-	engine.rep_whole = repeat_whole();
 	engine.rep_lanes = !engine.rates.nscalars && !(engine.features & SEG_FETCH);
 	qemu_plugin_register_vcpu_tb_trans_cb(id, on_translate);
 	qemu_plugin_register_flush_cb(id, on_flush);

@@ -115,7 +115,6 @@ struct engine {
 	bool restarts;	/* only what a window trap restarts is looked at (sparc64) */
 	bool threaded;	/* there is, or was, more than one thread */
 	bool rep_lanes; /* a repetition adds to lanes, and nothing else */
-	bool rep_whole; /* and is not an entry into a block (repeat.c) */
 	struct rates rates;
 	struct quipu_model model;
 	unsigned fetch_shift; /* of a line of instructions */
@@ -179,8 +178,8 @@ extern const struct block block_none;
 void engine_handler(uint64_t pc, uint64_t signal);
 
 /* repeat.c */
-/* repeat_whole - does QEMU repeat a string instruction within its block? */
-bool repeat_whole(void);
+/* repeat_whole - are the repetitions of this string instruction seen by their accesses? */
+bool repeat_whole(const uint8_t *bytes, size_t size);
 struct qemu_plugin_insn;
 /* repeat_translate - the last instruction of a block is translated: where it is repeated within it,
  * that will be seen. After models_translate: an access comes before what it completes. */

@@ -1,22 +1,24 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A repeated string instruction of x86-64 that QEMU runs within one block: that is how QEMU 10
- * translates it (target/i386/tcg/translate.c, do_gen_rep), where 7.2 enters a block anew for each
- * repetition (plugin.c, on_rep). What it repeats is seen by its accesses, each of which calls: with
- * the access that completes an iteration that one is counted. Where such a block is entered again,
- * as every 65536 iterations, or after a signal, nothing more is.
+ * A repeated string instruction of x86-64 whose repetitions are seen by its accesses, each of which
+ * calls: with the access that completes an iteration that one is counted. Where its block is
+ * entered again, nothing is.
  *
- * What is counted is the same as under 7.2: a cycle and what it loads and stores for each
- * iteration; of a search (cmps, scas), whose first one has its cycle with the instruction, one
- * cycle less. It is more right for a search that finds nothing, or has nothing to look at: there is
- * no entry too many.
+ * So it is for all of them where QEMU runs them within one block: that is how QEMU 10 translates
+ * them (target/i386/tcg/translate.c, do_gen_rep), which enters the block again only every 65536
+ * iterations, or after a signal. 7.2 enters a block anew for each iteration, and once more when the
+ * count is used up; by these entries all but the searches (cmps, scas) are counted there (plugin.c,
+ * on_rep), which costs less. A search may end before its count, and then has no such last entry.
+ *
+ * What is counted is the same: a cycle and what it loads and stores for each iteration; of a
+ * search, whose first one has its cycle with the instruction, one cycle less.
  */
 #include "entry.h"
 
 enum ends { AT_LOAD, AT_STORE, AT_SECOND_LOAD };
 
 /* By the last byte of the instruction, without its lowest bit, the size. */
-static const struct {
+static const struct string {
 	uint8_t opcode;
 	uint8_t ends; /* enum ends: which access completes an iteration */
 	bool search;
@@ -94,23 +96,35 @@ static void on_search(unsigned vcpu, void *block)
 	p->entered_again = false;
 }
 
-static void watch(struct qemu_plugin_insn *insn, unsigned which, const struct block *t)
+static void watch(struct qemu_plugin_insn *insn, const struct string *s, const struct block *t)
 {
-	bool store = strings[which].ends == AT_STORE;
+	bool store =
+		s->ends == AT_STORE; /* 7.2 cannot be asked for reads alone (sheet 3.1, trap 1) */
 	qemu_plugin_vcpu_mem_cb seen = on_moved;
 
-	if (strings[which].search)
-		seen = strings[which].ends == AT_SECOND_LOAD ? on_compared : on_scanned;
-	if (strings[which].search)
+	if (s->search)
+		seen = s->ends == AT_SECOND_LOAD ? on_compared : on_scanned;
+	if (s->search)
 		qemu_plugin_register_vcpu_insn_exec_cb(insn, on_search, QEMU_PLUGIN_CB_NO_REGS,
 						       NULL);
 	qemu_plugin_register_vcpu_mem_cb(insn, seen, QEMU_PLUGIN_CB_NO_REGS,
-					 store ? QEMU_PLUGIN_MEM_W : QEMU_PLUGIN_MEM_R, (void *)t);
+					 store ? QEMU_PLUGIN_MEM_W : QEMU_PLUGIN_MEM_RW, (void *)t);
 }
 
-bool repeat_whole(void)
+/* The row of an instruction in the table above, or NULL. */
+static const struct string *string_of(const uint8_t *bytes, size_t size)
 {
-	return qemu_plugin_version >= 2;
+	for (size_t i = 0; i < sizeof(strings) / sizeof(strings[0]); i++)
+		if (strings[i].opcode == (bytes[size - 1] & 0xfe))
+			return &strings[i];
+	return NULL;
+}
+
+bool repeat_whole(const uint8_t *bytes, size_t size)
+{
+	const struct string *s = string_of(bytes, size);
+
+	return s && (s->search || qemu_plugin_version >= 2);
 }
 
 void repeat_translate(struct qemu_plugin_insn *insn, const struct insn *in)
@@ -119,12 +133,11 @@ void repeat_translate(struct qemu_plugin_insn *insn, const struct insn *in)
 	uint8_t bytes[16];
 	uint64_t hash;
 
-	if (in->flow != FLOW_REP || !repeat_whole() || !in->size || in->size > sizeof(bytes))
+	if (!in->whole || in->size > sizeof(bytes))
 		return;
 	plugin_insn_bytes(insn, bytes, in->size);
 	hash = block_hash(BLOCK_HASH_START, bytes, in->size);
 	t = block_intern(&engine.store, &engine.rates, in, 1, hash);
-	for (unsigned i = 0; t && i < sizeof(strings) / sizeof(strings[0]); i++)
-		if (strings[i].opcode == (bytes[in->size - 1] & 0xfe))
-			watch(insn, i, t);
+	if (t)
+		watch(insn, string_of(bytes, in->size), t);
 }

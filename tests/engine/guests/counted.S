@@ -2,7 +2,8 @@
 /*
  * counted: a million rounds of a loop and an exit, without a library, so that every instruction is counted by hand.
  * With -DANNUL (sparc64) the loop's branch annuls its slot when it is not taken. With -DREP (x86-64) one `rep stosb` of
- * 1000 bytes instead. With -DSPLIT (sparc64) the slot of the loop's branch, and that of a call, lie on the next page.
+ * 1000 bytes instead, with -DSEARCH searches that end before their count, with it, or have none. With -DSPLIT (sparc64)
+ * the slot of the loop's branch, and that of a call, lie on the next page.
  * With -DCROSS (x86-64) an instruction of the loop crosses into the next page.
  */
 	.globl _start
@@ -75,6 +76,26 @@ _start:
 	mov	$1000, %ecx
 	xor	%eax, %eax
 	rep stosb
+#elif defined(SEARCH)
+	lea	buffer(%rip), %rdi
+	mov	$100, %ecx
+	mov	$1, %eax
+	repne scasb			/* not found: 100 */
+	lea	buffer(%rip), %rdi
+	mov	$100, %ecx
+	movb	$1, 9(%rdi)
+	repne scasb			/* the tenth: 10 */
+	lea	buffer(%rip), %rdi
+	lea	buffer + 100(%rip), %rsi
+	mov	$50, %ecx
+	repe cmpsb			/* the tenth differs: 10 */
+	movb	$0, buffer + 9(%rip)
+	lea	buffer(%rip), %rdi
+	lea	buffer + 100(%rip), %rsi
+	mov	$50, %ecx
+	repe cmpsb			/* all alike: 50 */
+	xor	%ecx, %ecx
+	repne scasb			/* nothing to look at: 0 */
 #elif defined(CROSS)
 	mov	$1000000, %ecx
 	jmp	1f
