@@ -237,7 +237,7 @@ int run_open(struct run *run, const struct run_options *o, char *const argv[])
 	if (!machine && argv)
 		machine = choose_machine(argv[0], &status);
 	if (!machine && argv) {
-		cli_free_argv(run->argv);
+		run_close(run); /* and leaves nothing for the caller's to free again */
 		return status;
 	}
 	run->machine = cli_machine_load(machine ? machine : "riscv", o->verbose);

@@ -33,6 +33,18 @@ def scripts(work):
     holds("natively" not in result.err and "uncounted" not in result.err, result.err)
 
 
+@test("a script whose interpreter is not there: told, by stat and by record, and nothing is written")
+def no_interpreter(work):
+    path, data = work.path("script"), work.path("no.data")
+    with open(path, "w") as f:
+        f.write("#!/no/such/interpreter\n")
+    os.chmod(path, 0o755)
+    for command in (("stat",), ("record", "-o", data)):
+        result = work.quipu(*command, "--", path, status=127)
+        holds("/no/such/interpreter: No such file" in result.err, result.err)
+    holds(not os.path.exists(data), "record left a file")
+
+
 @test("make -j2 of a C project: every process is followed")
 def makes(work):
     for program in ("qemu-x86_64", "make", "cc"):
