@@ -121,7 +121,7 @@ static int choose_fields(struct script *s, char *list)
 			return cli_error(
 				"no field '%s'; there are comm, misc, pid, tid, cpu, time, "
 				"period, event, addr, weight, "
-				"ip, sym, symoff, dso",
+				"ip, sym, symoff, dso, uregs",
 				word);
 		s->chosen = sign == '+' ? s->chosen | 1u << f : s->chosen & ~(1u << f);
 	}

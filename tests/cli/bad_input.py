@@ -228,6 +228,15 @@ def machine_killed(work):
     traces.check()
 
 
+@test("script names the fields there are when it knows one of them not: all that its help has")
+def fields(work):
+    result = work.quipu("script", "-F", "ip,nosuchfield")
+    one_line_error(result, "nosuchfield", "uregs")
+    usage = work.quipu("script", "--help", status=0).out
+    offered = result.err.split("there are ")[1].strip().split(", ")
+    holds(",".join(offered) in usage, f"{offered}\n{usage}")
+
+
 @test("a closed pipe behind report does not hang or crash it")
 def pipe(work):
     work.record("-e", "instructions", "-c", "100", "--", guest("recurse"), "15")
