@@ -101,7 +101,7 @@ static void put_comm(struct seg_vcpu *v, const char *name)
 	rec->head.type = SEG_REC_COMM;
 	rec->head.size = sizeof(*rec);
 	fold_values(v, rec->head.lane);
-	strncpy(rec->comm, name, sizeof(rec->comm) - 1);
+	memcpy(rec->comm, name, strnlen(name, sizeof(rec->comm) - 1));
 	ring_commit(v, sizeof(*rec));
 }
 
