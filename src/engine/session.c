@@ -102,7 +102,7 @@ int session_watch(struct session *s, pid_t pid)
  */
 static void finish(struct session *s)
 {
-	__atomic_store_n(&s->head->closing, 1, __ATOMIC_SEQ_CST);
+	session_closing(s);
 	for (unsigned i = 0; i < s->nprocs; i++)
 		if (s->procs[i].base && !s->procs[i].dead)
 			session_bury(s, &s->procs[i]);

@@ -81,7 +81,7 @@ int session_open_house(struct session *s, const struct session_hooks *hooks)
 
 void session_close_house(struct session *s)
 {
-	__atomic_store_n(&s->head->closing, 1, __ATOMIC_SEQ_CST);
+	session_closing(s);
 	for (unsigned i = 0; i < s->nprocs; i++) {
 		struct proc *p = &s->procs[i];
 

@@ -198,6 +198,8 @@ void session_forget_fork(struct session *, struct proc *, unsigned v);
 void session_serve_leaving(struct session *, struct proc *, unsigned v, bool all);
 /* The thread's final counts stay with the CPU that it leaves. */
 void session_leave(struct session *, struct proc *, unsigned v);
+/* Nobody is answered from here on. What runs on is told, and becomes plain at its next fold. */
+void session_closing(struct session *);
 /* A process is gone: what it left in its rings and counters is all there will be. */
 void session_bury(struct session *, struct proc *);
 void session_release_slot(struct session *, unsigned slot);

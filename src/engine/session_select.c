@@ -125,6 +125,12 @@ static void publish(struct session *s, const struct session_wants *w)
 	__atomic_add_fetch(&s->head->selection, 1, __ATOMIC_SEQ_CST);
 }
 
+void session_closing(struct session *s)
+{
+	__atomic_store_n(&s->head->closing, 1, __ATOMIC_SEQ_CST);
+	__atomic_add_fetch(&s->head->selection, 1, __ATOMIC_SEQ_CST);
+}
+
 /* Thread @v is to go on and see it. False: it is in a system call, and will before it does anything
  * else; or it is gone. */
 static bool goes_on(struct session *s, struct proc *p, unsigned v, bool ask)

@@ -11,7 +11,8 @@
  *lanes, 8.. scalars -q N       quantum			-r             print records -b print bells
  *-S N           at each deadline that rings, N times: what is compiled in becomes another, from
  *the features asked for to all and back	-E N  nothing is, until the next request, which
- *comes at once -t N           as -R, and the first deadline goes off and on again each time -w drop
+ *comes at once -x at the first deadline that rings the machine leaves
+ *-t N           as -R, and the first deadline goes off and on again each time -w drop
  *records when a ring is full, and read none before the end -R N       ask for a bell (request) N
  *times	-k            never answer (the machine is stuck) -o FILE    print there; the guest keeps
  *standard output
@@ -53,7 +54,7 @@ static struct {
 	uint32_t features; /* as they were asked for */
 	uint64_t expected; /* of deadline 0, which is toggled */
 	uint64_t interrupts;
-	bool print_records, print_bells, lazy, stuck;
+	bool print_records, print_bells, lazy, stuck, leaves;
 	const char *output;
 } run = {.nlanes = 2};
 
@@ -231,7 +232,7 @@ static char **parse(int argc, char **argv)
 {
 	int c;
 
-	while ((c = getopt(argc, argv, "+f:m:l:s:p:q:R:t:S:E:o:rbwk")) != -1) {
+	while ((c = getopt(argc, argv, "+f:m:l:s:p:q:R:t:S:E:o:rbwkx")) != -1) {
 		switch (c) {
 		case 'f': run.head->features |= features_by_name(optarg); break;
 		case 'm':
@@ -259,6 +260,7 @@ static char **parse(int argc, char **argv)
 			run.head->exact = 0;
 			break;
 		case 'k': run.stuck = true; break;
+		case 'x': run.leaves = true; break;
 		default: exit(125);
 		}
 	}
@@ -468,6 +470,10 @@ static void serve(unsigned slot, unsigned v)
 		run.expected = run.wanted[0].period;
 	if (c->reason & SEG_BELL_DEADLINE)
 		serve_deadlines(slot, v);
+	if (c->reason & SEG_BELL_DEADLINE && run.leaves) {
+		__atomic_store_n(&run.head->closing, 1, __ATOMIC_SEQ_CST);
+		__atomic_add_fetch(&run.head->selection, 1, __ATOMIC_SEQ_CST);
+	}
 	if (c->reason & SEG_BELL_DEADLINE)
 		choose_another();
 	rest_or_count(c);

@@ -116,7 +116,29 @@ def rests():
     check("eight threads that rest and are counted again", switches(other) > 2 and status(other), switches(other))
 
 
+def leaves():
+    """Where nobody counts any more nothing is compiled in: counts stand still from the deadline on, and the program goes on."""
+    for isa in ("riscv64", "ppc64le", "sparc64", "x86_64"):
+        prog = guest(f"recurse.{isa}")
+        if not prog:
+            skip(f"{isa}: the machine leaves", "no compiler")
+            continue
+        for what, options in WHAT.items():
+            options = options + ["-p", "0:40009:bell"]
+            all_, some = (run(options + more, prog, "24", "10") for more in ([], ["-x"]))
+            whole, counted = (summed(x)[0] for x in (all_, some))
+            check(f"{isa}, {what}: the machine leaves, and the program is plain from there",
+                  40009 <= counted < 60000 < whole and status(some), f"{counted} of {whole} {some[-1]}")
+    prog = guest("team.riscv64")
+    all_, some = (run(PLAIN + ["-p", "0:3001:bell"] + more, prog, "8", "20000") for more in ([], ["-x"]))
+    check("the machine leaves eight threads", summed(some)[0] < summed(all_)[0] / 2 and status(some), f"{summed(some)} {some[-1]}")
+    prog = guest("spawns.riscv64")
+    some = run(PLAIN + ["-p", "0:3001:bell", "-x"], prog, "2")
+    check("the machine leaves a program that forks and execs", status(some), some[-1])
+
+
 sets()
 several()
 rests()
+leaves()
 end()

@@ -59,6 +59,12 @@ static bool machine_left(void)
 	return kill((pid_t)h->machine_pid, 0) && errno == ESRCH;
 }
 
+void bell_look(void)
+{
+	if (engine.slot >= 0 && machine_left())
+		select_leave();
+}
+
 static bool spin(struct seg_vcpu *v)
 {
 	for (uint32_t i = engine.head->spin; i; i--) {
@@ -109,8 +115,10 @@ void bell_ring(struct seg_vcpu *v, uint32_t reason, uint64_t arg, uint64_t slots
 	__atomic_store_n(&v->bell, v->bell + 1, __ATOMIC_RELEASE);
 	/* A machine that slept takes longer to come than it pays to spin for. */
 	slept = wake_machine();
-	if (!(slept ? answered(v) : spin(v)) && !sleep_until_answered(v))
+	if (!(slept ? answered(v) : spin(v)) && !sleep_until_answered(v)) {
 		v->lost++;
+		bell_look();
+	}
 	__atomic_store_n(&v->state, state, __ATOMIC_RELEASE);
 	errno = err;
 }

@@ -15,7 +15,8 @@
 #include "models.h"
 #include "plugin.h"
 
-#define MOST_WORDS 900 /* of a record after its head: it stays below the machine's 8 KiB */
+#define FOLDS	   1024u /* after so many it is asked whether the machine lives */
+#define MOST_WORDS 900	 /* of a record after its head: it stays below the machine's 8 KiB */
 
 #define MOST_CHAIN (MOST_WORDS - QUIPU_SLOTS - SEG_SCALARS - 3 * BRANCHES - SEG_REGS_MOST)
 
@@ -525,6 +526,8 @@ void fold_step(struct seg_vcpu *v, const struct step *s)
 	set_up(v);
 	if (engine.features & SEG_REGS)
 		regs_begun(vcpu_index(v));
+	if (!(++p->folds % FOLDS))
+		bell_look();
 	select_look();
 }
 

@@ -74,6 +74,8 @@ PLUGIN_EXPORT int qemu_plugin_install(qemu_plugin_id_t id, const qemu_info_t *in
 		return -1;
 	process_callbacks(id);
 	syscall_callbacks(id);
+	if (engine.slot < 0) /* there was no room for it: it runs as without us */
+		return 0;
 	if (have_blocks)
 		select_switches(blocks);
 	engine_callbacks(have_blocks ? blocks : id);

@@ -70,6 +70,7 @@ struct vcpu {
 	bool entered_again; /* the block of a repeated instruction, in its midst (repeat.c) */
 	bool half;	    /* the first of two loads of an iteration was seen */
 	uint8_t search;	    /* enum search */
+	uint32_t folds;	    /* of blocks; wraps */
 	uint8_t narmed;
 	uint8_t armed[QUIPU_SLOTS]; /* armed slots, ascending */
 	uint8_t nsignals;
@@ -212,6 +213,8 @@ void select_switches(uint64_t id);
  * ends. Waits for a change that has begun. */
 void select_hold(void);
 void select_release(void);
+/* select_leave - nobody will ever count this process again: from its next fold on it is plain. */
+void select_leave(void);
 /* select_forked - in the child, on the thread that forked. */
 void select_forked(void);
 /* select_told - the machine may see what this process has compiled in. */
@@ -279,6 +282,8 @@ void label_keep(struct seg_vcpu *);
 void fold_values(const struct seg_vcpu *, uint64_t lane[SEG_LANES]);
 
 /* bell.c: the caller has published. */
+/* bell_look - is the machine still there? If not, nobody counts. */
+void bell_look(void);
 /* bell_tell - the machine looks what is new; nobody waits. */
 void bell_tell(void);
 void bell_ring(struct seg_vcpu *, uint32_t reason, uint64_t arg, uint64_t slots, uint64_t pc);

@@ -389,10 +389,12 @@ static void fork_child(void)
 	if (slot < 0)
 		__atomic_fetch_add(&engine.head->unslotted, 1, __ATOMIC_RELAXED);
 	unmap_slot();
-	if (slot < 0 || map_slot(fd, (unsigned)slot))
+	if (slot < 0 || map_slot(fd, (unsigned)slot)) {
 		go_uncounted();
-	else
+		select_leave();
+	} else {
 		fill_proc((uint32_t)from);
+	}
 	if (fd >= 0)
 		close(fd);
 	survive(&forking, from);

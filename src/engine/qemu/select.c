@@ -34,6 +34,7 @@ static qemu_plugin_id_t resets; /* id under which blocks are translated */
 static bool switches;		/* and a reset of that is possible */
 static uint32_t resetting;	/* one was asked for */
 static uint32_t held;		/* those who hold it off */
+static bool left;		/* nobody will ever count this process again */
 
 /* ---- what the header asks for ---- */
 
@@ -178,19 +179,38 @@ static void changed(qemu_plugin_id_t id)
 	select_told();
 }
 
+/* The same where nobody counts any more: nothing is compiled in, the program runs as without us. */
+static void plain(qemu_plugin_id_t id)
+{
+	(void)id;
+	select_taken = __atomic_load_n(&engine.head->selection, __ATOMIC_ACQUIRE);
+	__atomic_store_n(&engine.features, 0, __ATOMIC_RELEASE);
+	__atomic_store_n(&resetting, 0, __ATOMIC_SEQ_CST);
+}
+
 /* ---- when ---- */
+
+static bool wanted(void)
+{
+	return !left && engine.slot >= 0 &&
+	       !__atomic_load_n(&engine.head->closing, __ATOMIC_RELAXED);
+}
 
 COLD void select_change(void)
 {
-	if (!switches || engine.slot < 0 ||
-	    __atomic_load_n(&engine.head->closing, __ATOMIC_RELAXED) ||
-	    __atomic_exchange_n(&resetting, 1, __ATOMIC_SEQ_CST))
+	if (!switches || __atomic_exchange_n(&resetting, 1, __ATOMIC_SEQ_CST))
 		return;
 	if (__atomic_load_n(&held, __ATOMIC_SEQ_CST)) {
 		__atomic_store_n(&resetting, 0, __ATOMIC_SEQ_CST);
 		return; /* whoever holds it looks when it is done, others at their next fold */
 	}
-	qemu_plugin_reset(resets, changed);
+	qemu_plugin_reset(resets, wanted() ? changed : plain);
+}
+
+void select_leave(void)
+{
+	left = true;
+	select_taken = ~__atomic_load_n(&engine.head->selection, __ATOMIC_ACQUIRE);
 }
 
 void select_hold(void)
