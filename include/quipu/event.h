@@ -84,9 +84,10 @@ struct quipu_core *quipu_core_new(const struct quipu_core_config *,
 void quipu_core_free(struct quipu_core *);
 
 /*
- * quipu_core_register - take a PMU; it must outlive the core. Its type is assigned if it is -1. 0,
- * -EEXIST (name or type taken), -ENOMEM. quipu_core_pmus - the registered PMUs in order of
- * registration ("software" first); *n their number.
+ * quipu_core_register - take a PMU; it must outlive the core. Its type is assigned if it is -1.
+ * 0, -EEXIST (name or type taken), -ENOMEM.
+ * quipu_core_pmus - the registered PMUs in order of registration ("software" first); *n their
+ * number.
  */
 int quipu_core_register(struct quipu_core *, struct quipu_pmu *);
 /*
@@ -99,8 +100,8 @@ struct quipu_pmu *const *quipu_core_pmus(const struct quipu_core *, size_t *n);
 /*
  * quipu_core_show - files of hardware that stand in /sys whether it has a PMU or not (paths from
  * '/', up to one that is NULL): the machine's tree has them until quipu_core_hide, or until the
- * core goes. They are the caller's and are not copied. 0, -ENOMEM. quipu_core_shown - all that are
- * shown, in the order in which they came; *n their number.
+ * core goes. They are the caller's and are not copied. 0, -ENOMEM.
+ * quipu_core_shown - all that are shown, in the order in which they came; *n their number.
  */
 int quipu_core_show(struct quipu_core *, const struct quipu_pmu_file *files);
 void quipu_core_hide(struct quipu_core *, const struct quipu_pmu_file *files);
@@ -111,9 +112,10 @@ const struct quipu_core_config *quipu_core_configuration(const struct quipu_core
 int quipu_core_set_sysctl(struct quipu_core *, const char *name, long value);
 
 /*
- * quipu_core_reason - say why (printf style) an operation is about to be refused; called by drivers
- * and the core just before they return an errno. quipu_core_last_reason - the text of the latest
- * refusal, "" if none was given; cleared at the start of each open and ioctl.
+ * quipu_core_reason - say why (printf style) an operation is about to be refused; called by
+ * drivers and the core just before they return an errno.
+ * quipu_core_last_reason - the text of the latest refusal, "" if none was given; cleared at the
+ * start of each open and ioctl.
  */
 void quipu_core_reason(struct quipu_core *, const char *fmt, ...)
 	__attribute__((format(printf, 2, 3)));
@@ -233,17 +235,21 @@ void quipu_event_describe(struct quipu_event *);
 
 /*
  * Tasks and the scheduler. A task is a guest thread (or a client's process); the owner tells what
- *happens to it.
+ * happens to it.
  *
- * quipu_task_new - @parent NULL: unrelated to any event; else a fork or clone of it: inherit rules
- *apply, and FORK is recorded. @thread: CLONE_THREAD. NULL when out of memory or the tid exists.
+ * quipu_task_new - @parent NULL: unrelated to any event; else a fork or clone of it: inherit
+ * rules apply, and FORK is recorded. @thread: CLONE_THREAD. NULL when out of memory or the tid
+ * exists.
  * quipu_task_exec - new program image: COMM(exec), enable_on_exec, remove_on_exec.
- * quipu_task_comm - new name (prctl). quipu_task_mmap - a mapping was made.
- * quipu_task_exit - EXIT, folds clones, wakes pollers with POLLHUP. The task is freed when its last
- *event is. Call it while the task is still current: it leaves the CPU by that, and the last switch
- *is not counted (as in Linux). quipu_sched_in / quipu_sched_out - @task starts or stops running on
- *@cpu at now(cpu). @preempt: for SWITCH records. quipu_core_tick - the core's tick on @cpu:
- *frequency, unthrottle, and rotation when the mux interval is over.
+ * quipu_task_comm - new name (prctl).
+ * quipu_task_mmap - a mapping was made.
+ * quipu_task_exit - EXIT, folds clones, wakes pollers with POLLHUP. The task is freed when its
+ * last event is. Call it while the task is still current: it leaves the CPU by that, and the
+ * last switch is not counted (as in Linux).
+ * quipu_sched_in / quipu_sched_out - @task starts or stops running on @cpu at now(cpu).
+ * @preempt: for SWITCH records.
+ * quipu_core_tick - the core's tick on @cpu: frequency, unthrottle, and rotation when the mux
+ * interval is over.
  */
 struct quipu_mapping {
 	uint64_t addr, len, pgoff;
@@ -286,12 +292,14 @@ bool quipu_core_is_online(const struct quipu_core *, unsigned cpu);
  */
 void quipu_core_migrate(struct quipu_core *, struct quipu_pmu *pmu, unsigned from, unsigned to);
 /*
- * quipu_core_work - do what overflows left behind (disabling an event whose limit is reached). Call
- * it after a driver's interrupt handler returned; every other call of this header does it first as
- * well. quipu_core_software - software event @config (PERF_COUNT_SW_*) happened @nr times on @cpu,
- * for models that have page or alignment faults. Context switches and migrations are counted by
- * quipu_sched_in/out. quipu_core_set_mux_interval - perf_event_mux_interval_ms of a PMU. 0, -EINVAL
- * (0 ms). quipu_task_set_uid - whose task it is, for permissions; (uid_t)-1, the default of a task
+ * quipu_core_work - do what overflows left behind (disabling an event whose limit is reached).
+ * Call it after a driver's interrupt handler returned; every other call of this header does it
+ * first as well.
+ * quipu_core_software - software event @config (PERF_COUNT_SW_*) happened @nr times on @cpu, for
+ * models that have page or alignment faults. Context switches and migrations are counted by
+ * quipu_sched_in/out.
+ * quipu_core_set_mux_interval - perf_event_mux_interval_ms of a PMU. 0, -EINVAL (0 ms).
+ * quipu_task_set_uid - whose task it is, for permissions; (uid_t)-1, the default of a task
  * without parent: anybody's.
  */
 void quipu_core_work(struct quipu_core *);

@@ -107,10 +107,11 @@ struct quipu_imc_trace_count {
 };
 
 /*
- * quipu_imc_new - the collection hardware and firmware of @machine (its node imc-counters), moved
- * by @signals; @now is the machine's time in ns. The nest microcode has been initialised and
- * paused, as at boot. NULL when out of memory. quipu_imc_power_on - start the microcode of all
- * chips anew: nothing initialised, availability vector 0.
+ * quipu_imc_new - the collection hardware and firmware of @machine (its node imc-counters),
+ * moved by @signals; @now is the machine's time in ns. The nest microcode has been initialised
+ * and paused, as at boot. NULL when out of memory.
+ * quipu_imc_power_on - start the microcode of all chips anew: nothing initialised, availability
+ * vector 0.
  */
 struct quipu_imc *quipu_imc_new(const struct quipu_machine *machine, struct quipu_signals *signals,
 				uint64_t (*now)(void *arg), void *arg);
@@ -131,9 +132,9 @@ int quipu_imc_ldbar_write(struct quipu_imc *, unsigned cpu, uint64_t value);
 /*
  * Real memory, as far as collection needs it: what was allocated, and the region of each chip.
  * quipu_imc_alloc - @size zeroed bytes, aligned to 8 KiB; the address, or 0.
- * quipu_imc_read, quipu_imc_write - copy; 0, or -EFAULT when not all of it is memory. A read shows
- *what the hardware has posted by now. quipu_imc_read64 - one big-endian doubleword; 0 where there
- *is no memory.
+ * quipu_imc_read, quipu_imc_write - copy; 0, or -EFAULT when not all of it is memory. A read
+ * shows what the hardware has posted by now.
+ * quipu_imc_read64 - one big-endian doubleword; 0 where there is no memory.
  */
 uint64_t quipu_imc_alloc(struct quipu_imc *, size_t size);
 int quipu_imc_read(struct quipu_imc *, uint64_t address, void *buf, size_t len);
@@ -161,8 +162,10 @@ void quipu_imc_traffic(struct quipu_imc *, uint32_t chip, unsigned port,
 /* quipu_imc_pir - the processor id of CPU @cpu. */
 uint32_t quipu_imc_pir(const struct quipu_imc *, unsigned cpu);
 /*
- * Bookkeeping, no hardware. quipu_imc_trace_taken - a reader has handed on the record at @address
- * of the buffer that @cpu writes to. quipu_imc_trace_counts - what became of all until now.
+ * Bookkeeping, no hardware.
+ * quipu_imc_trace_taken - a reader has handed on the record at @address of the buffer that @cpu
+ * writes to.
+ * quipu_imc_trace_counts - what became of all until now.
  */
 void quipu_imc_trace_taken(struct quipu_imc *, unsigned cpu, uint64_t address);
 void quipu_imc_trace_counts(const struct quipu_imc *, unsigned cpu, struct quipu_imc_trace_count *);

@@ -64,7 +64,8 @@ struct quipu_hvmap_hit {
  * quipu_hvmap_get, quipu_hvmap_put - take and give back a reference; NULL is fine.
  * quipu_hvmap_find - the owner of @addr: the innermost function, else the module. O(log n), no
  *	allocation, no lock. Returns hit->kind.
- * quipu_hvmap_size - number of functions. quipu_hvmap_symbol - the @i-th by address.
+ * quipu_hvmap_size - number of functions.
+ * quipu_hvmap_symbol - the @i-th by address.
  * quipu_hvmap_modules - number of modules; quipu_hvmap_module - the @i-th.
  * quipu_hvmap_aliases - number of other names; quipu_hvmap_alias - the @i-th, with its address.
  * quipu_hvmap_named - the function called @name, or false.
@@ -108,13 +109,17 @@ struct quipu_lpar_stats {
 
 /*
  * quipu_lpar_new - the firmware that @machine's tree describes (nodes rtas and quipu,hypervisor;
- *the binding is in the room's README). NULL with a note of kind WRONG. quipu_lpar_new_map - one
- *authorised partition (number 1) over @map, whose reference is taken over: what looks up addresses
- *offline. NULL: out of memory. quipu_lpar_free - with all its partitions. NULL is fine.
- * quipu_lpar_partition - by number, NULL: none. quipu_lpar_partitions - how many;
+ * the binding is in the room's README). NULL with a note of kind WRONG.
+ * quipu_lpar_new_map - one
+ * authorised partition (number 1) over @map, whose reference is taken over: what looks up addresses
+ * offline. NULL: out of memory.
+ * quipu_lpar_free - with all its partitions. NULL is fine.
+ * quipu_lpar_partition - by number, NULL: none.
+ * quipu_lpar_partitions - how many;
  *	quipu_lpar_partition_at - the @i-th.
  * quipu_lpar_set_clock - the machine's time in ns, for delays of mode "time".
- * quipu_lpar_map - the map in force, with a reference for the caller. quipu_lpar_reload - another
+ * quipu_lpar_map - the map in force, with a reference for the caller.
+ * quipu_lpar_reload - another
  *	one from now on (its reference is taken over): running sequences are dead.
  * quipu_lpar_epoch - number of reloads.
  * quipu_lpar_token - the token of @function, or -ENOENT: the machine has no such call (R1-1).
@@ -164,11 +169,15 @@ void quipu_partition_stats(struct quipu_partition *, struct quipu_lpar_stats *);
  * Settings of a partition that a test changes; a tree sets the same by properties.
  *
  * quipu_partition_plan - delays: statuses (-2, 9900..9905) that each @period-th lookup gets before
- *	its answer. 0, or -EINVAL. quipu_lpar_inject - the @nth call from now (1: the next) ends in
+ *	its answer. 0, or -EINVAL.
+ * quipu_lpar_inject - the @nth call from now (1: the next) ends in
  *	@status (-1, -2, -3, -5, -9002, 990x). @every: and so does each @nth one after it. 0,
- *-EINVAL, -ENOSPC. quipu_lpar_inject_clear - no more of them. quipu_partition_option - switch one
- *of enum quipu_partition_option. quipu_partition_next_number - the next sequence number that is
- *given out (tests of its wrap).
+ * -EINVAL, -ENOSPC.
+ * quipu_lpar_inject_clear - no more of them.
+ * quipu_partition_option - switch one
+ * of enum quipu_partition_option.
+ * quipu_partition_next_number - the next sequence number that is
+ * given out (tests of its wrap).
  */
 enum quipu_partition_option {
 	QUIPU_PARTITION_CHUNKED,     /* quipu,long-names = "chunked" */
@@ -210,7 +219,8 @@ struct quipu_rtas_transport {
 
 /*
  * quipu_rtas_model - the transport to a partition of this process. 0, -ENOMEM, -ENOENT (no such
- *	partition). quipu_rtas_model_free - after the last handle.
+ *	partition).
+ * quipu_rtas_model_free - after the last handle.
  */
 int quipu_rtas_model(struct quipu_rtas_transport **, struct quipu_lpar *, unsigned partition);
 void quipu_rtas_model_free(struct quipu_rtas_transport *);
@@ -266,16 +276,18 @@ struct quipu_hvsym; /* a handle; threads may share it */
 /*
  * quipu_hvsym_open - 0, -ENOMEM, -EINVAL (sizes that make no sense).
  * quipu_hvsym_resolve - what @iar is. 0 with @result; else a negative errno, result->status the
- *last status: -ENOSYS no such call (R1-1), -EACCES no authority (-9002), -EIO hardware error (-1),
+ * last status: -ENOSYS no such call (R1-1), -EACCES no authority (-9002), -EIO hardware error (-1),
  *	-EINVAL parameters refused (-3), -EAGAIN cancelled again and again by others (R1-6),
  *	-EMSGSIZE buf_max is too small (-5), -ETIMEDOUT the deadline passed, -ELOOP max_calls,
  *	-EPROTO an answer that cannot be, -EPERM a handle of before fork, -ENOMEM, and what the
  *	transport says.
  * quipu_hvsym_resolve_many - the same for @n addresses, sorted and made unique first. Each result
  *	has its own error; *n_ok (may be NULL) how many have none. 0, or the error that ended it:
- *the rest is UNKNOWN with that error. quipu_hvsym_flush - forget what is known, authority included
- *(migration, reload). Names that were handed out stay. quipu_hvsym_strerror - one line for a
- *person: what @error with @status means and what to do.
+ * the rest is UNKNOWN with that error.
+ * quipu_hvsym_flush - forget what is known, authority included
+ * (migration, reload). Names that were handed out stay.
+ * quipu_hvsym_strerror - one line for a
+ * person: what @error with @status means and what to do.
  */
 int quipu_hvsym_open(struct quipu_hvsym **, struct quipu_rtas_transport *,
 		     const struct quipu_hvsym_opts *);

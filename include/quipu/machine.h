@@ -124,7 +124,7 @@ const char *quipu_insn_class_name(enum quipu_insn_class);
 /*
  * The tree, for the rooms. A node is libfdt's offset in m->fdt; a negative one is none, and has
  * nothing. These calls look things up in an index: libfdt reads the tree from its beginning for
- *many a question.
+ * many a question.
  *
  * quipu_machine_property - the first property of that name, or NULL. @len may be NULL.
  * quipu_machine_child, _sibling - the first node below, the next one beside; negative: none.

@@ -193,13 +193,16 @@ int quipu_riscv_feed(struct quipu_riscv *, unsigned hart, enum quipu_riscv_mode 
 void quipu_riscv_interrupt(struct quipu_riscv *, const struct quipu_interrupt *interrupt);
 
 /*
- * The supervisor. quipu_riscv_set_handler - what runs when an interrupt is taken in S-mode: @cause
- * is the code (without the interrupt bit), @interrupt what is known of the moment, or NULL. While
- * it runs SIE is off; when it returns, the hart goes back to where it was. NULL removes it:
- * interrupts then stay pending. quipu_riscv_set_mode - the mode the hart is in (U after reset):
- * decides whether an interrupt can be taken. quipu_riscv_pending - the code of the interrupt that
- * would be taken now (highest priority first), or -1. quipu_riscv_run - take what is pending and
- * enabled. Returns the number of interrupts taken.
+ * The supervisor.
+ * quipu_riscv_set_handler - what runs when an interrupt is taken in S-mode: @cause is the code
+ * (without the interrupt bit), @interrupt what is known of the moment, or NULL. While it runs
+ * SIE is off; when it returns, the hart goes back to where it was. NULL removes it: interrupts
+ * then stay pending.
+ * quipu_riscv_set_mode - the mode the hart is in (U after reset): decides whether an interrupt
+ * can be taken.
+ * quipu_riscv_pending - the code of the interrupt that would be taken now (highest priority
+ * first), or -1.
+ * quipu_riscv_run - take what is pending and enabled. Returns the number of interrupts taken.
  */
 typedef void quipu_riscv_handler(void *arg, unsigned hart, unsigned cause,
 				 const struct quipu_interrupt *interrupt);
@@ -216,8 +219,9 @@ unsigned quipu_riscv_run(struct quipu_riscv *, unsigned hart);
 int quipu_riscv_trap(struct quipu_riscv *, unsigned hart, unsigned cause, uint64_t pc);
 
 /*
- * Memory that the supervisor shares with the firmware. quipu_riscv_memory - the @len bytes at
- * physical address @addr, or NULL where they are not all in the supervisor's own memory.
+ * Memory that the supervisor shares with the firmware.
+ * quipu_riscv_memory - the @len bytes at physical address @addr, or NULL where they are not all
+ * in the supervisor's own memory.
  * quipu_riscv_memory_base, quipu_riscv_memory_size - where it lies: room for a snapshot page of
  * each hart and 16 pages more.
  */

@@ -148,12 +148,13 @@ void quipu_rock_free(struct quipu_rock *);
 unsigned quipu_rock_strands(const struct quipu_rock *);
 
 /*
- * quipu_rock_bind - @strand belongs to @guest (1..15), or to nobody (0). What the strand owned is
- * released when it changes hands. 0 or -EINVAL.
+ * quipu_rock_bind - @strand belongs to @guest (1..15), or to nobody (0). What the strand owned
+ * is released when it changes hands. 0 or -EINVAL.
  * quipu_rock_guest_of - the guest of a strand, 0: nobody.
- * quipu_rock_strand_stop - the guest stopped the strand: what it owned is released; it stays bound.
- * quipu_rock_guest_reset - the guest starts afresh: all it owned is released, its API versions are
- * forgotten.
+ * quipu_rock_strand_stop - the guest stopped the strand: what it owned is released; it stays
+ * bound.
+ * quipu_rock_guest_reset - the guest starts afresh: all it owned is released, its API versions
+ * are forgotten.
  */
 int quipu_rock_bind(struct quipu_rock *, unsigned strand, unsigned guest);
 unsigned quipu_rock_guest_of(const struct quipu_rock *, unsigned strand);
@@ -162,8 +163,8 @@ void quipu_rock_guest_reset(struct quipu_rock *, unsigned guest);
 
 /*
  * Guest memory by real address.
- * quipu_rock_memory_add - @size zeroed bytes at @base. 0, -EINVAL (overlap, wrap, no such guest),
- * -ENOMEM, -ENOSPC.
+ * quipu_rock_memory_add - @size zeroed bytes at @base. 0, -EINVAL (overlap, wrap, no such
+ * guest), -ENOMEM, -ENOSPC.
  * quipu_rock_memory_remove - take the region that starts at @base away. 0 or -ENOENT.
  * quipu_rock_memory - @len bytes at @address, contiguous in one region; NULL when they are not.
  */

@@ -342,11 +342,14 @@ const char *quipu_exactness_name(enum quipu_exactness);
  * A source fed by hand: for tests, examples, and for someone else's emulator.
  *
  * quipu_manual_signals_new - @ncpus CPUs, all signals 0, every signal present. NULL when out of
- *memory. quipu_manual_signals_base - the source to hand to a hardware floor; owned by the manual
- *source. quipu_manual_signals_feed - @n occurrences of @signal happen on @cpu at @pc. Where an
- *armed deadline lies inside, the feed stops there exactly, delivers the interrupt, and goes on with
- *the rest. quipu_manual_signals_set_has - hide (or show again) a signal, as an engine without that
- *model would.
+ * memory.
+ * quipu_manual_signals_base - the source to hand to a hardware floor; owned by the manual
+ * source.
+ * quipu_manual_signals_feed - @n occurrences of @signal happen on @cpu at @pc. Where an armed
+ * deadline lies inside, the feed stops there exactly, delivers the interrupt, and goes on with
+ * the rest.
+ * quipu_manual_signals_set_has - hide (or show again) a signal, as an engine without that model
+ * would.
  */
 struct quipu_manual_signals;
 struct quipu_manual_signals *quipu_manual_signals_new(unsigned ncpus);

@@ -53,15 +53,17 @@ int quipu_system_hotplug(struct quipu_system *, const char *name, bool present);
 /*
  * quipu_system_pmis - performance monitoring interrupts that @cpu has taken since the machine
  * began, of all rooms: what Linux shows in a row of /proc/interrupts. False: no room of this
- * machine raises any, and there is no such row. quipu_system_pmi_row - how it is written, or NULL.
+ * machine raises any, and there is no such row.
+ * quipu_system_pmi_row - how it is written, or NULL.
  */
 bool quipu_system_pmis(const struct quipu_system *, unsigned cpu, uint64_t *count);
 const struct quipu_interrupt_row *quipu_system_pmi_row(const struct quipu_system *);
 
 /*
- * Clocks (model time, ns). A CPU's clock is floor(cycles * 10^9 / Hz) plus the idle time it jumped
- * over; machine time is the largest of them. quipu_system_idle - @cpu waited @ns (a timeout that
- * expired): its task leaves the CPU, the clock jumps, it returns.
+ * Clocks (model time, ns). A CPU's clock is floor(cycles * 10^9 / Hz) plus the idle time it
+ * jumped over; machine time is the largest of them.
+ * quipu_system_idle - @cpu waited @ns (a timeout that expired): its task leaves the CPU, the
+ * clock jumps, it returns.
  */
 uint64_t quipu_system_now(const struct quipu_system *, unsigned cpu);
 uint64_t quipu_system_time(const struct quipu_system *);
@@ -70,11 +72,14 @@ void quipu_system_idle(struct quipu_system *, unsigned cpu, uint64_t ns);
 /*
  * Threads of guest programs.
  * quipu_system_place - the CPU for a new thread: the lowest idle one; it counts as taken until
- *quipu_system_leave. -1 when every CPU has a thread (sharing a CPU in time slices is the engine's
- *later work). quipu_system_place_last - the highest idle CPU: for what must not push guest threads
- *off their CPUs. quipu_system_wake - the clock of an idle CPU moves up to @not_before (ns): a woken
- *CPU starts no earlier than whoever woke it. quipu_system_run - quipu_system_wake, then @task
- *starts running on @cpu. quipu_system_stop - the task on @cpu stops running.
+ * quipu_system_leave. -1 when every CPU has a thread (sharing a CPU in time slices is the
+ * engine's later work).
+ * quipu_system_place_last - the highest idle CPU: for what must not push guest threads off their
+ * CPUs.
+ * quipu_system_wake - the clock of an idle CPU moves up to @not_before (ns): a woken CPU starts
+ * no earlier than whoever woke it.
+ * quipu_system_run - quipu_system_wake, then @task starts running on @cpu.
+ * quipu_system_stop - the task on @cpu stops running.
  */
 int quipu_system_place(struct quipu_system *);
 int quipu_system_place_last(struct quipu_system *);
@@ -87,10 +92,11 @@ void quipu_system_run(struct quipu_system *, unsigned cpu, struct quipu_task *,
 void quipu_system_stop(struct quipu_system *, unsigned cpu, bool preempt);
 
 /*
- * Timers of a CPU: the core's tick and the user's interval. quipu_system_next_timer - ns on @cpu's
- * clock at which quipu_system_timer must be called, UINT64_MAX for never. quipu_system_timer runs
- * what is due at now(cpu). quipu_system_set_interval - call @fn each time the machine's clock
- * passes a multiple of @ns (0: off).
+ * Timers of a CPU: the core's tick and the user's interval.
+ * quipu_system_next_timer - ns on @cpu's clock at which quipu_system_timer must be called,
+ * UINT64_MAX for never. quipu_system_timer runs what is due at now(cpu).
+ * quipu_system_set_interval - call @fn each time the machine's clock passes a multiple of @ns
+ * (0: off).
  */
 uint64_t quipu_system_next_timer(const struct quipu_system *, unsigned cpu);
 /*
@@ -103,8 +109,9 @@ void quipu_system_set_interval(struct quipu_system *, uint64_t ns,
 			       void (*fn)(void *arg, uint64_t now), void *arg);
 
 /*
- * What a program did that a room watches for (enum quipu_activity). quipu_system_watches - a bit
- * for each that some room wants to hear of. quipu_system_activity - it happened; the program waits.
+ * What a program did that a room watches for (enum quipu_activity).
+ * quipu_system_watches - a bit for each that some room wants to hear of.
+ * quipu_system_activity - it happened; the program waits.
  * quipu_system_spent - cycles of @cpu that no engine counted and its clock has all the same.
  */
 uint32_t quipu_system_watches(const struct quipu_system *);

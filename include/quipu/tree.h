@@ -27,14 +27,15 @@ struct quipu_tree {
 
 struct quipu_system;
 /*
- * quipu_tree_new - everything of the machine and the PMUs registered with @core. quipu_tree_pmus -
- * of that the PMUs alone, which is what a catalog is made of; @named: with what stands in their
- * events/ and format/. NULL when out of memory.
+ * quipu_tree_new - everything of the machine and the PMUs registered with @core.
+ * quipu_tree_pmus - of that the PMUs alone, which is what a catalog is made of; @named: with
+ * what stands in their events/ and format/. NULL when out of memory.
  * quipu_tree_text - the text of a file, or NULL.
  */
 /*
- * quipu_tree_interrupts - /proc/interrupts of a machine that is alive, as it stands now (the caller
- * frees it); NULL: out of memory. Without performance monitoring interrupts it has no row.
+ * quipu_tree_interrupts - /proc/interrupts of a machine that is alive, as it stands now (the
+ * caller frees it); NULL: out of memory. Without performance monitoring interrupts it has no
+ * row.
  * quipu_tree_add - one more file; @text is taken over. 0 or -ENOMEM.
  */
 char *quipu_tree_interrupts(const struct quipu_system *);

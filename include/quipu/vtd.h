@@ -183,10 +183,12 @@ enum quipu_vtd_page_status
 quipu_vtd_page_request(struct quipu_vtd *, const struct quipu_vtd_page_request *, uint8_t *fault);
 
 /*
- * Memory for units to read: sparse, of @limit bytes, zero where nothing was written; beyond @limit
- * nothing answers. quipu_vtd_memory_page - for struct quipu_vtd_ops.page; NULL beyond the limit and
- * when out of memory. quipu_vtd_memory_alloc - @pages fresh consecutive pages, for tables and
- * queues; 0 when the limit is reached. load and store take addresses that are multiples of 8.
+ * Memory for units to read: sparse, of @limit bytes, zero where nothing was written; beyond
+ * @limit nothing answers.
+ * quipu_vtd_memory_page - for struct quipu_vtd_ops.page; NULL beyond the limit and when out of
+ * memory.
+ * quipu_vtd_memory_alloc - @pages fresh consecutive pages, for tables and queues; 0 when the
+ * limit is reached. load and store take addresses that are multiples of 8.
  */
 struct quipu_vtd_memory;
 struct quipu_vtd_memory *quipu_vtd_memory_new(uint64_t limit, uint64_t alloc_from);
@@ -201,14 +203,14 @@ int quipu_vtd_memory_store(struct quipu_vtd_memory *, uint64_t addr, uint64_t va
  *
  * quipu_vtd_tables_new - an empty root table. quipu_vtd_tables_root - what belongs into RTADDR.
  * quipu_vtd_domain_new - paging tables of a domain: @levels 3 to 5 (first stage: 4 or 5). A
- *first-stage domain with a
+ * first-stage domain with a
  *	@parent is nested in it: its tables lie at guest-physical addresses from @table_gpa on,
- *which @parent maps. quipu_vtd_attach - requests of @rid go through the domain; scalable mode:
- *those without PASID. quipu_vtd_attach_pasid - scalable mode: requests of @rid with @pasid do. All
- *pointers stay the tables'. quipu_vtd_map - @size bytes at @iova to @pa in pages of @page (4K, 2M,
- *1G); @prot: bit 0 read, 1 write, 2 user. -EEXIST where something is mapped already.
- *quipu_vtd_unmap - the entries of a range become not present; the tables stay. All: 0, -EINVAL,
- *-ENOMEM.
+ * which @parent maps. quipu_vtd_attach - requests of @rid go through the domain; scalable mode:
+ * those without PASID. quipu_vtd_attach_pasid - scalable mode: requests of @rid with @pasid do. All
+ * pointers stay the tables'. quipu_vtd_map - @size bytes at @iova to @pa in pages of @page (4K, 2M,
+ * 1G); @prot: bit 0 read, 1 write, 2 user. -EEXIST where something is mapped already.
+ * quipu_vtd_unmap - the entries of a range become not present; the tables stay. All: 0, -EINVAL,
+ * -ENOMEM.
  */
 enum quipu_vtd_mode { QUIPU_VTD_LEGACY, QUIPU_VTD_SCALABLE };
 enum quipu_vtd_stage {
@@ -246,10 +248,11 @@ uint64_t quipu_vtd_leaf_address(const struct quipu_vtd_domain *, uint64_t iova);
 uint16_t quipu_vtd_domain_id(const struct quipu_vtd_domain *);
 
 /*
- * An invalidation queue as software keeps one. quipu_vtd_queue_start - give @unit a queue of 256
- * entries in @mem and switch it on; @wide: 256-bit descriptors. quipu_vtd_queue_submit - append a
- * descriptor (2 or 4 quadwords by the queue's width) and a wait descriptor, and ring. 0; -EINVAL
- * when the unit rejected it (FSTS.IQE), -ENOMEM.
+ * An invalidation queue as software keeps one.
+ * quipu_vtd_queue_start - give @unit a queue of 256 entries in @mem and switch it on; @wide:
+ * 256-bit descriptors.
+ * quipu_vtd_queue_submit - append a descriptor (2 or 4 quadwords by the queue's width) and a
+ * wait descriptor, and ring. 0; -EINVAL when the unit rejected it (FSTS.IQE), -ENOMEM.
  */
 struct quipu_vtd_queue {
 	struct quipu_vtd *unit;

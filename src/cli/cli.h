@@ -42,10 +42,11 @@ bool cli_colour(void);
 struct quipu_machine;
 struct quipu_machine *cli_machine_load(const char *name_or_file, bool verbose);
 /*
- * Its pieces. cli_machine_file - the file behind a name (to be freed), or NULL with the message
- * printed. cli_machine_read - read it; what could be said with a note is in @notes, the rest is
- * printed. @name NULL: from the file's name. cli_notes_print - on standard error, those that are
- * WRONG or all.
+ * Its pieces.
+ * cli_machine_file - the file behind a name (to be freed), or NULL with the message printed.
+ * cli_machine_read - read it; what could be said with a note is in @notes, the rest is printed.
+ * @name NULL: from the file's name.
+ * cli_notes_print - on standard error, those that are WRONG or all.
  */
 struct quipu_notes;
 char *cli_machine_file(const char *name_or_file);

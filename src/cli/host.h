@@ -19,8 +19,8 @@ struct host_wish {
 
 /*
  * host_chosen - *host: the kernel shall do it. It must where -m host, --sysfs or processes say so;
- *it may where the program is one of the host's own, and then does if it can open every event. Where
- *it could not, one line tells why, and what is done instead. 0 or an exit status.
+ * it may where the program is one of the host's own, and then does if it can open every event.
+ * Where it could not, one line tells why, and what is done instead. 0 or an exit status.
  */
 int host_chosen(const struct host_wish *, bool *host);
 /* host_start - host_init with its messages. 0 or an exit status. */

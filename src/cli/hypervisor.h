@@ -51,7 +51,7 @@ struct hv {
  * hv_text - the text for a recording of these addresses; to be freed.
  * hv_profile - give @profile its names when the file has none: from the machine around, or from
  *	@options if they name one. 0, or an exit status. hv_footer - what the report says of them;
- *NULL: nothing (no hypervisor samples, all named).
+ * NULL: nothing (no hypervisor samples, all named).
  */
 int hv_open(struct hv *, const struct hv_options *);
 void hv_close(struct hv *);

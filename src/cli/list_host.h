@@ -9,8 +9,8 @@
 /*
  * list_host_events - in the order of perf list: hardware, software, cache, each PMU's own, and the
  *	tracepoints that match one of @words (there are thousands: none without a word
- *SYSTEM:EVENT). Generic ones are tried on the running kernel. 0, -ENOMEM. Strings live as long as
- *@host.
+ * SYSTEM:EVENT). Generic ones are tried on the running kernel. 0, -ENOMEM. Strings live as long as
+ * @host.
  */
 int list_host_events(struct host *host, char **words, int nwords, struct model_events *);
 

@@ -39,8 +39,8 @@ struct perfdata_group *record_groups(const struct quipu_event_list *, size_t *n)
 char **record_command(char **argv);
 
 /*
- * record_host_wanted - shall the host's kernel sample? As stat_host_wanted. record_host - do it. An
- * exit status.
+ * record_host_wanted - shall the host's kernel sample? As stat_host_wanted.
+ * record_host - do it. An exit status.
  */
 int record_host_wanted(const struct record_options *, bool *wanted);
 int record_host(const struct record_options *, char **argv, const volatile int *stop);

@@ -33,7 +33,8 @@ int record_rings_new(struct record_rings *, size_t n);
 void record_rings_free(struct record_rings *);
 
 /*
- * record_rings_bytes - how large a ring shall be where @expected bytes a second come to each CPU.
+ * record_rings_bytes - how large a ring shall be where @expected bytes a second come to each
+ * CPU.
  * record_rings_readers - how many threads shall empty the rings; 1: none besides the caller.
  */
 size_t record_rings_bytes(const struct record_rings *, uint64_t expected);

@@ -86,8 +86,9 @@ void run_house_notes(const struct run *, bool verbose);
 void run_close(struct run *);
 
 /*
- * cli_interpreted - the command line that the kernel would run for the script argv[0]; NULL: it is
- * none. cli_find_program - where execvp would find @name, NULL: nowhere. To be freed.
+ * cli_interpreted - the command line that the kernel would run for the script argv[0]; NULL: it
+ * is none.
+ * cli_find_program - where execvp would find @name, NULL: nowhere. To be freed.
  */
 char **cli_interpreted(char *const argv[]);
 void cli_free_argv(char **argv);

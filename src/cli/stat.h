@@ -114,7 +114,7 @@ void stat_series_add(struct series *, double v, unsigned n);
 
 /*
  * stat_host_wanted - should the kernel count? Asked for by -m host, -p, -t or --sysfs, or the
- *program is the host's own and the kernel can count what was asked. When it is not, and could have
+ * program is the host's own and the kernel can count what was asked. When it is not, and could have
  *	been, one line says why. 0 or an exit status.
  * stat_host_* - the steps of a run there; each 0 or an exit status.
  */

@@ -193,7 +193,8 @@ bool board_foresees(const struct gate *, const struct quipu_event *, struct moti
 void board_ring(struct gate *, const struct gate_event *);
 /*
  * descriptor.c: descriptor_take - an event with a descriptor, whose client's end is *@fd; NULL:
- * that is a negative errno. descriptor_leave - the event is over: it may become another.
+ * that is a negative errno.
+ * descriptor_leave - the event is over: it may become another.
  * descriptor_token - a token for its client.
  */
 struct gate_event *descriptor_take(struct gate *, int *fd);
@@ -262,9 +263,10 @@ unsigned tasks_on(const struct gate *, int cpu);
 /* Lets go of the host's descriptors of a task. */
 void tasks_close(struct host_task *);
 /*
- * tasks_reap - ends that the host has told others already. tasks_place - the CPU that a task shall
- * run on when it counts, and the program that it becomes; past the last: any. tasks_wish - that
- * CPU, or -1.
+ * tasks_reap - ends that the host has told others already.
+ * tasks_place - the CPU that a task shall run on when it counts, and the program that it
+ * becomes; past the last: any.
+ * tasks_wish - that CPU, or -1.
  */
 int tasks_wish(void *gate, pid_t pid);
 void tasks_reap(struct gate *);
@@ -277,7 +279,8 @@ bool tasks_is_guest(const struct gate *, const struct quipu_task *);
 
 /*
  * host_clock.c: the CPU time of a task of the host, from @ran on, with instruction addresses if
- * @samples. NULL: the host does not tell. host_clock_ran - its CPU time now, at @least that.
+ * @samples. NULL: the host does not tell.
+ * host_clock_ran - its CPU time now, at @least that.
  * host_clock_next - the next address, and the CPU time it is of.
  */
 struct host_clock *host_clock_new(pid_t tid, uint64_t ran, bool samples);
@@ -286,10 +289,13 @@ bool host_clock_next(struct host_clock *, uint64_t *ran, uint64_t *ip);
 void host_clock_free(struct host_clock *);
 
 /*
- * sleepers.c. sleepers_exec - @c is about to run @path natively. sleepers_stay - that did not
- * happen. sleepers_begin, sleepers_end - process @pid sleeps for @ns, or does not any more.
- * sleepers_limit - how far the machine's time may follow the host's. sleepers_start - is there one
- * that does not sleep yet? What passes until then is not lost: it may be no sleep.
+ * sleepers.c.
+ * sleepers_exec - @c is about to run @path natively.
+ * sleepers_stay - that did not happen.
+ * sleepers_begin, sleepers_end - process @pid sleeps for @ns, or does not any more.
+ * sleepers_limit - how far the machine's time may follow the host's.
+ * sleepers_start - is there one that does not sleep yet? What passes until then is not lost: it
+ * may be no sleep.
  */
 struct sleeper;
 void sleepers_exec(struct gate *, const struct client *, const char *path);

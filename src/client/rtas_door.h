@@ -26,7 +26,7 @@ void rtas_door_close(struct rtas_door *);
  *
  * rtas_door_charge - from now on callers do. The descriptor (the door's own) is readable while one
  *	waits; negative errno. rtas_door_call - who called, and the partition that was called;
- *false: nobody waits. rtas_door_charged - they may go on.
+ * false: nobody waits. rtas_door_charged - they may go on.
  */
 struct rtas_door_call {
 	pid_t pid;
@@ -39,7 +39,7 @@ void rtas_door_charged(struct rtas_door *);
 /*
  * rtas_connect - the transport to partition @partition of the machine that serves as @pid. @lock:
  *	agree with other processes on who may call. 0; -ENOENT: that machine has no RTAS; -EINVAL:
- *no such partition; or another errno. rtas_disconnect - NULL is fine.
+ * no such partition; or another errno. rtas_disconnect - NULL is fine.
  */
 int rtas_connect(struct quipu_rtas_transport **, long pid, unsigned partition, bool lock);
 void rtas_disconnect(struct quipu_rtas_transport *);

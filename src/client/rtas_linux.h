@@ -20,7 +20,7 @@ struct rtas_linux_place {
 /*
  * rtas_linux_open - the transport; @place NULL: this host. 0; -ENOSYS: no Linux on POWER;
  *	-EACCES: needs root; -ENODEV: no RTAS there; or the errno of a file. rtas_linux_close - NULL
- *is fine. rtas_linux_strerror - what the error of rtas_linux_open means and what to do.
+ * is fine. rtas_linux_strerror - what the error of rtas_linux_open means and what to do.
  */
 int rtas_linux_open(struct quipu_rtas_transport **, const struct rtas_linux_place *);
 void rtas_linux_close(struct quipu_rtas_transport *);

@@ -15,10 +15,11 @@
  */
 int tree_unshare(bool *user);
 /*
- * tree_mount - write the tree into a private tmpfs and bind it (perf ABI sheet C2). Nothing is left
- * behind in the host's file system. 0, or -errno with a line in @why. tree_write - write it below
- * the directory @root, for clients that look there (SYSFS_PATH, path redirection). tree_remove -
- * take that away again.
+ * tree_mount - write the tree into a private tmpfs and bind it (perf ABI sheet C2). Nothing is
+ * left behind in the host's file system. 0, or -errno with a line in @why.
+ * tree_write - write it below the directory @root, for clients that look there (SYSFS_PATH, path
+ * redirection).
+ * tree_remove - take that away again.
  */
 int tree_mount(const struct quipu_tree *, char *why, size_t why_len);
 int tree_write(const struct quipu_tree *, const char *root, char *why, size_t why_len);

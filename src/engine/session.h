@@ -101,19 +101,23 @@ void session_free(struct session *);
 
 /*
  * The open house (quipu exec): the session starts no program itself; every process that the plugin
- *lets in is served.
+ * lets in is served.
  *
  * session_open_house - after session_attach, instead of session_prepare. Returns an eventfd that
- *is readable whenever session_serve has something to do (the caller reads it before), or -errno.
- *session_serve - serve whatever is due, without waiting; true when anything was. session_refresh -
- *what the running threads have counted up to now becomes visible; waits at most a few ms.
- *session_sync - deadlines that a control call changed reach the threads that run (at their next
- *fold). session_guests - processes that are alive. session_has - is @pid one of them?
- *session_command - the words that run @path under the engine as @argv0: NULL-terminated, owned by
- *the caller as one block with @nwords words. -ENOEXEC: not a program that this machine runs (of
- *another instruction set, where it is not @measured or quipu,other-programs is not "count"); -errno
- *with @err. session_want_stack, session_want_branches - call stacks, or the last branches, are
- *kept. session_want_registers - interrupts tell the user registers of @mask (bits of perf_regs.h).
+ * is readable whenever session_serve has something to do (the caller reads it before), or
+ * -errno.
+ * session_serve - serve whatever is due, without waiting; true when anything was.
+ * session_refresh - what the running threads have counted up to now becomes visible; waits at
+ * most a few ms.
+ * session_sync - deadlines that a control call changed reach the threads that run (at their next
+ * fold).
+ * session_guests - processes that are alive.
+ * session_has - is @pid one of them? session_command - the words that run @path under the engine
+ * as @argv0: NULL-terminated, owned by the caller as one block with @nwords words. -ENOEXEC: not
+ * a program that this machine runs (of another instruction set, where it is not @measured or
+ * quipu,other-programs is not "count"); -errno with @err.
+ * session_want_stack, session_want_branches - call stacks, or the last branches, are kept.
+ * session_want_registers - interrupts tell the user registers of @mask (bits of perf_regs.h).
  */
 struct session_hooks {
 	/* The task of a process that starts: one that is known, or a new one. NULL: out of memory.
@@ -139,11 +143,12 @@ void session_want_registers(struct session *, uint64_t mask);
 /*
  * What is compiled into the programs of the open house follows the open events
  * (session_select.c). What an event needs is learned while it is opened: all that is required
- * between session_collect and session_collected. session_hold, session_drop - it is open, and no
- * longer. session_select - it becomes
- * what is held; true: programs that run have taken it over, and time has passed. session_linger -
- * what nobody holds any more goes, some time after the last event was closed: ms until then, -1:
- * nothing is left to go.
+ * between session_collect and session_collected.
+ * session_hold, session_drop - it is open, and no longer.
+ * session_select - it becomes what is held; true: programs that run have taken it over, and time
+ * has passed.
+ * session_linger - what nobody holds any more goes, some time after the last event was closed:
+ * ms until then, -1: nothing is left to go.
  */
 struct session_wants {
 	uint32_t features, indexes;
@@ -155,10 +160,11 @@ void session_drop(struct session *, const struct session_wants *);
 bool session_select(struct session *);
 int session_linger(struct session *);
 /*
- * A task of the host that does not run under the engine: what it counts is its host CPU time at the
- * machine's clock, an instruction a cycle, nothing else (modelled). session_host_run - it has run
- * @ns on @cpu, where it is current, and stands at @pc (0: nobody knows). session_host_armed - does
- * a deadline wait there?
+ * A task of the host that does not run under the engine: what it counts is its host CPU time at
+ * the machine's clock, an instruction a cycle, nothing else (modelled).
+ * session_host_run - it has run @ns on @cpu, where it is current, and stands at @pc (0: nobody
+ * knows).
+ * session_host_armed - does a deadline wait there?
  */
 void session_host_run(struct session *, unsigned cpu, pid_t pid, pid_t tid, uint64_t ns,
 		      uint64_t pc);

@@ -8,7 +8,7 @@
  *	# error TEXT			why some addresses have no name
  *	# invalid 0000000000a20000	an address that the firmware said is none
  *	a01f00 44 qhv_h_enter		start, size, name: perf's map; size up to the last address
- *seen
+ * seen
  */
 #ifndef QUIPU_PROFILE_HYPERVISOR_H
 #define QUIPU_PROFILE_HYPERVISOR_H

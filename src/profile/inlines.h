@@ -18,7 +18,7 @@ struct inline_index *inline_index_new(Dwarf *);
 void inline_index_free(struct inline_index *);
 /*
  * inline_index_find - the names of the functions inlined at @addr, innermost first; they live as
- *long as the Dwarf. Their number, at most @max.
+ * long as the Dwarf. Their number, at most @max.
  */
 size_t inline_index_find(struct inline_index *, uint64_t addr, const char **names, size_t max);
 

@@ -19,9 +19,9 @@ struct kallsyms_line {
 
 /*
  * kallsyms_each - call @fn for every line; a non-zero return ends the walk and is returned.
- *-EACCES: the addresses are hidden; or the errno of the file. kallsyms_base - where the kernel's
- *text begins and ends now. False: unknown. kallsyms_build_id - of the running kernel; its length,
- *0: unknown.
+ * -EACCES: the addresses are hidden; or the errno of the file.
+ * kallsyms_base - where the kernel's text begins and ends now. False: unknown.
+ * kallsyms_build_id - of the running kernel; its length, 0: unknown.
  */
 int kallsyms_each(int (*fn)(void *arg, const struct kallsyms_line *), void *arg);
 bool kallsyms_base(uint64_t *start, uint64_t *end);

@@ -114,8 +114,9 @@ struct perfdata_mapping {
 };
 int perfdata_mmap2(struct perfdata_writer *, const struct perfdata_mapping *);
 /*
- * perfdata_kernel - the host's kernel (@name "[kernel.kallsyms]_text") or a module at @start..@end;
- * @base: where the kernel's text began. perfdata_lost - samples that LOST records told of so far.
+ * perfdata_kernel - the host's kernel (@name "[kernel.kallsyms]_text") or a module at
+ * @start..@end; @base: where the kernel's text began.
+ * perfdata_lost - samples that LOST records told of so far.
  */
 int perfdata_kernel(struct perfdata_writer *, uint64_t start, uint64_t end, uint64_t base,
 		    const char *name);

@@ -47,9 +47,9 @@ void profile_symbols_expect(struct profile_symbols *, const char *path, const ui
  * profile_object_problem - why an object has no symbols, or NULL.
  */
 /*
- * profile_object_is_kernel - the object is the host's kernel or a module of it: addresses are its
- *own, and symbols those of the kernel that runs now. profile_object_base - where the kernel's text
- *begins now; 0: unknown, or no kernel.
+ * profile_object_is_kernel - the object is the host's kernel or a module of it: addresses are
+ * its own, and symbols those of the kernel that runs now.
+ * profile_object_base - where the kernel's text begins now; 0: unknown, or no kernel.
  */
 void profile_object_is_kernel(struct profile_object *);
 uint64_t profile_object_base(struct profile_object *);

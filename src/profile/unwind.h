@@ -15,7 +15,7 @@ struct profile_unwind *profile_unwind_new(void);
 void profile_unwind_free(struct profile_unwind *);
 /*
  * profile_unwind_frames - the program's frames of @r, innermost first: the sampled address, then
- *for each caller the address of its call (one before where it will return to), as perf names them.
+ * for each caller the address of its call (one before where it will return to), as perf names them.
  *	Their number, at most @max; 0: nothing to unwind by.
  */
 size_t profile_unwind_frames(struct profile_unwind *, struct profile_maps *,

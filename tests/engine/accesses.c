@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * A QEMU plugin that holds the decoders against QEMU itself: does an instruction that is said to
- *load ever load, does one that is not said to store ever store? It looks at every access of every
- *instruction that runs and prints, at the end, what the decoder and QEMU disagree about. So are the
- *places: is there one access of that size, and does it lie where its group (group.h) has it, from
- *the first one's address? Tests only; slow; of programs with one thread.
+ * load ever load, does one that is not said to store ever store? It looks at every access of every
+ * instruction that runs and prints, at the end, what the decoder and QEMU disagree about. So are
+ * the places: is there one access of that size, and does it lie where its group (group.h) has it,
+ * from the first one's address? Tests only; slow; of programs with one thread.
  *
- *	qemu-x86_64 -plugin accesses.so,out=FILE PROGRAM
+ *   qemu-x86_64 -plugin accesses.so,out=FILE PROGRAM
  */
 #include <inttypes.h>
 #include <stdio.h>

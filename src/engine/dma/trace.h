@@ -37,9 +37,9 @@ struct dma_record {
 };
 
 /*
- * dma_trace_line - one line of @len bytes, without its newline. 1: *r is a record; 0: a comment or
- * nothing; -EINVAL with *why. dma_trace_is_text, dma_trace_is_binary - what the first bytes of a
- * file say.
+ * dma_trace_line - one line of @len bytes, without its newline. 1: *r is a record; 0: a comment
+ * or nothing; -EINVAL with *why.
+ * dma_trace_is_text, dma_trace_is_binary - what the first bytes of a file say.
  */
 int dma_trace_line(const char *line, size_t len, struct dma_record *r, const char **why);
 bool dma_trace_is_text(const void *bytes, size_t len);
@@ -54,9 +54,10 @@ void dma_trace_encode(const struct dma_record *, uint8_t bytes[DMA_BINARY_RECORD
 void dma_trace_encode_header(uint8_t bytes[DMA_BINARY_HEADER]);
 
 /*
- * The records of a whole trace in memory, one after the other. dma_cursor_open - 0, or -EINVAL when
- * it is no trace of either form. dma_cursor_next - 1: *r is the next record; 0: the end; -EINVAL,
- * and then cursor.where is the line or record that is wrong. The bytes stay the caller's.
+ * The records of a whole trace in memory, one after the other.
+ * dma_cursor_open - 0, or -EINVAL when it is no trace of either form.
+ * dma_cursor_next - 1: *r is the next record; 0: the end; -EINVAL, and then cursor.where is the
+ * line or record that is wrong. The bytes stay the caller's.
  */
 struct dma_cursor {
 	const uint8_t *bytes;
@@ -72,17 +73,18 @@ int dma_cursor_next(struct dma_cursor *, struct dma_record *r, const char **why)
  * through the domain that an attach record or its own map records name, else through the first one
  * that is named by number.
  *
- * dma_replay_new - on @unit, whose owner reads tables from @memory. @translate: switch translation
- *on at the first map record; else requests pass as they are. NULL: out of memory. dma_replay_record
- *- do it. 0; -EINVAL with *why (times that go back, a map that contradicts an earlier one);
- *-ENOMEM.
+ * dma_replay_new - on @unit, whose owner reads tables from @memory. @translate: switch
+ * translation on at the first map record; else requests pass as they are. NULL: out of memory.
+ * dma_replay_record - do it. 0; -EINVAL with *why (times that go back, a map that contradicts an
+ * earlier one); -ENOMEM.
  */
 struct dma_replay;
 struct dma_replay *dma_replay_new(struct quipu_vtd *unit, struct quipu_vtd_memory *memory,
 				  enum quipu_vtd_mode mode);
 /*
  * dma_replay_guest - on a unit that has its tables, queue and domains already, and translates.
- * dma_replay_domain - domain @did of these. dma_replay_known - @rid is attached already.
+ * dma_replay_domain - domain @did of these.
+ * dma_replay_known - @rid is attached already.
  */
 struct dma_replay *dma_replay_guest(struct quipu_vtd *unit, struct quipu_vtd_memory *memory,
 				    enum quipu_vtd_mode mode, struct quipu_vtd_tables *tables,

@@ -71,13 +71,16 @@ const char *dma_config_check(const struct dma_config *, uint64_t *bytes);
 struct dma_traffic;
 
 /*
- * dma_traffic_new - traffic through @unit. @tables and @queue: for devices whose buffers are mapped
- *and unmapped as they go, and for page requests; may be NULL when no device needs them. NULL: out
- *of memory. dma_traffic_add - a device; its buffers are mapped in @domain by the caller. @pa:
- *where, for later mappings. 0, -EINVAL, -ENOMEM. dma_traffic_run - all work that is due up to and
- *at @ns happens, in order; the unit's time is @ns then. dma_traffic_device_tlb - the unit
- *invalidates a device TLB (struct quipu_vtd_ops.device_tlb). dma_traffic_absent - the devices were
- *not there from @from to @to: they go on at @to where they were at @from, with empty device TLBs.
+ * dma_traffic_new - traffic through @unit. @tables and @queue: for devices whose buffers are
+ * mapped and unmapped as they go, and for page requests; may be NULL when no device needs them.
+ * NULL: out of memory.
+ * dma_traffic_add - a device; its buffers are mapped in @domain by the caller. @pa: where, for
+ * later mappings. 0, -EINVAL, -ENOMEM.
+ * dma_traffic_run - all work that is due up to and at @ns happens, in order; the unit's time is
+ * @ns then.
+ * dma_traffic_device_tlb - the unit invalidates a device TLB (struct quipu_vtd_ops.device_tlb).
+ * dma_traffic_absent - the devices were not there from @from to @to: they go on at @to where
+ * they were at @from, with empty device TLBs.
  */
 struct dma_traffic *dma_traffic_new(struct quipu_vtd *unit, struct quipu_vtd_memory *,
 				    struct quipu_vtd_queue *queue);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * The plugin's own state and what its files offer each other. One engine to a process: QEMU loads
- *the plugin once, and a callback gets no argument of ours, so the state is static here (and nowhere
- *else in the project).
+ * the plugin once, and a callback gets no argument of ours, so the state is static here (and
+ *nowhere else in the project).
  *
  *	install.c  how QEMU takes the plugin
  *	entry.c    the block callbacks (the hot path: entry.h)
@@ -309,9 +309,9 @@ void process_stack(struct seg_vcpu *);
  * to know. */
 void process_calling(struct seg_vcpu *);
 /*
- * process_makes - the calling thread is about to make a thread or a process. process_made - its
- * vCPU @index comes back from that; @tid: what was made, <= 0: nothing. Nothing may be switched
- * between them (select_hold).
+ * process_makes - the calling thread is about to make a thread or a process.
+ * process_made - its vCPU @index comes back from that; @tid: what was made, <= 0: nothing.
+ * Nothing may be switched between them (select_hold).
  */
 void process_makes(void);
 void process_made(unsigned index, int64_t tid);

@@ -159,7 +159,7 @@ struct host_ring {
  * host_ring_map - map @fd with at most @bytes of data (a power of two), less where the user may not
  *	lock so much memory. 0 or -errno.
  * host_ring_take - what is new, in one piece, or NULL; host_ring_release gives it back to the
- *kernel.
+ * kernel.
  */
 int host_ring_map(struct host_ring *, int fd, size_t bytes);
 void host_ring_unmap(struct host_ring *);
