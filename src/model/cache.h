@@ -158,7 +158,8 @@ static inline bool model_cache_access(struct model_cache *c, uint64_t line, bool
 
 /*
  * model_cache_hits - reference @line if a simple cache has it, without a write; else nothing has
- * happened. model_cache_hits_data - the same, with or without one; *@dirty: is it dirty now?
+ * happened.
+ * model_cache_hits_data - the same, with or without one; *@dirty: is it dirty now?
  */
 static inline bool model_cache_hits(struct model_cache *c, uint64_t line)
 {

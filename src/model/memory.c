@@ -232,8 +232,7 @@ struct translation {
 	bool data;
 };
 
-static __attribute__((noinline)) unsigned translation_miss(struct model_memory *m, uint64_t va,
-							   struct translation t)
+INLINE unsigned translation_miss(struct model_memory *m, uint64_t va, struct translation t)
 {
 	const struct quipu_model *g = m->model;
 	struct model_victim victim;
@@ -255,6 +254,12 @@ static __attribute__((noinline)) unsigned translation_miss(struct model_memory *
 	return g->walk;
 }
 
+static __attribute__((noinline)) unsigned missed_translation(struct model_memory *m, uint64_t va,
+							     struct translation t)
+{
+	return translation_miss(m, va, t);
+}
+
 static inline unsigned translate(struct model_memory *m, struct model_cache *tlb, uint64_t va,
 				 uint64_t page, struct translation t)
 {
@@ -262,7 +267,13 @@ static inline unsigned translate(struct model_memory *m, struct model_cache *tlb
 
 	if (!tlb->nsets || model_set_access(tlb, page, false, NULL, &victim))
 		return 0;
-	return translation_miss(m, va, t);
+	return missed_translation(m, va, t);
+}
+
+static inline struct translation of_data(bool store)
+{
+	return (struct translation){store ? MODEL_DTLB_WRITE_MISSES : MODEL_DTLB_READ_MISSES,
+				    MODEL_DATA_WALKS, true};
 }
 
 /* ---- data ---- */
@@ -317,17 +328,47 @@ INLINE unsigned line_missed(struct model_memory *m, uint64_t va, bool store)
 	model_cache_look(&m->l1d, line, &s);
 	model_set_fill(&m->l1d, s, line, store, &victim);
 	remember_line(m, line, store);
-	return lose(m, MODEL_STALL_BACKEND, data_miss(m, va, store, &victim));
+	return data_miss(m, va, store, &victim);
+}
+
+INLINE unsigned page_missed(struct model_memory *m, uint64_t va, bool store)
+{
+	const struct quipu_model *g = m->model;
+	uint64_t page = va >> g->dtlb.shift, line = va >> g->l1d.shift;
+	struct model_victim victim;
+	struct model_set *s;
+	unsigned lost;
+	bool dirty;
+
+	model_cache_look(&m->dtlb, page, &s);
+	model_set_fill(&m->dtlb, s, page, false, &victim);
+	m->page[page & m->page_mask] = page << g->dtlb.shift;
+	lost = translation_miss(m, va, of_data(store));
+	if (model_cache_hits_data(&m->l1d, line, store, &dirty))
+		remember_line(m, line, dirty);
+	else
+		lost += line_missed(m, va, store);
+	return lost;
 }
 
 unsigned model_load_missed(struct model_memory *m, uint64_t va)
 {
-	return line_missed(m, va, false);
+	return lose(m, MODEL_STALL_BACKEND, line_missed(m, va, false));
 }
 
 unsigned model_store_missed(struct model_memory *m, uint64_t va)
 {
-	return line_missed(m, va, true);
+	return lose(m, MODEL_STALL_BACKEND, line_missed(m, va, true));
+}
+
+unsigned model_load_translated(struct model_memory *m, uint64_t va)
+{
+	return lose(m, MODEL_STALL_BACKEND, page_missed(m, va, false));
+}
+
+unsigned model_store_translated(struct model_memory *m, uint64_t va)
+{
+	return lose(m, MODEL_STALL_BACKEND, page_missed(m, va, true));
 }
 
 static inline __attribute__((always_inline)) unsigned data_line(struct model_memory *m, uint64_t va,
@@ -341,10 +382,7 @@ static inline __attribute__((always_inline)) unsigned data_line(struct model_mem
 	bool dirty = true;
 
 	if ((*seen ^ va) >> g->dtlb.shift) {
-		lost = translate(m, &m->dtlb, va, page,
-				 (struct translation){store ? MODEL_DTLB_WRITE_MISSES
-							    : MODEL_DTLB_READ_MISSES,
-						      MODEL_DATA_WALKS, true});
+		lost = translate(m, &m->dtlb, va, page, of_data(store));
 		*seen = page << g->dtlb.shift;
 	}
 	if (!((m->line[store][line & m->line_mask] ^ va) >> g->l1d.shift))

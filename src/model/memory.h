@@ -145,7 +145,7 @@ struct model_shape {
 /* model_memory_whole - is it of that kind? */
 bool model_memory_whole(const struct model_memory *);
 
-enum model_found { MODEL_HIT, MODEL_LINE_MISSED, MODEL_UNKNOWN };
+enum model_found { MODEL_HIT, MODEL_LINE_MISSED, MODEL_PAGE_MISSED, MODEL_UNKNOWN };
 
 /* model_data_hits where the shape is whole: nothing is asked that the host cannot foresee but
  * whether the caches have it. */
@@ -160,7 +160,7 @@ model_data_hits_whole(struct model_memory *m, uint64_t va, bool store, struct mo
 	hits = model_cache_equal4(translation->tag,
 				  model_cache_tag(page >> __builtin_ctz(g.pages + 1)));
 	if (__builtin_expect(!hits, 0))
-		return MODEL_UNKNOWN;
+		return MODEL_PAGE_MISSED;
 	model_cache_touch(&m->dtlb, translation, (unsigned)__builtin_ctz(hits));
 	m->page[page & g.pages] = page << g.page;
 	hits = model_cache_equal8(set, model_cache_tag(line >> __builtin_ctz(g.lines + 1)));
@@ -179,8 +179,10 @@ model_data_hits_whole(struct model_memory *m, uint64_t va, bool store, struct mo
  * model_data_hits - an access of the line at @va whose page, or line, was not the last one of its
  * set. MODEL_HIT: first-level TLB and cache have it; that is done, and nothing is counted.
  * MODEL_LINE_MISSED: the TLB has its page, the cache has not got it; model_load_missed or
- * model_store_missed does the rest. Else the caches are as they were; the TLB may know the page
- * already, which changes nothing in what model_data does next.
+ * model_store_missed does the rest. MODEL_PAGE_MISSED, only where the shape is whole: the TLB has
+ * not got its page; model_load_translated or model_store_translated does all. Else the caches are
+ * as they were; the TLB may know the page already, which changes nothing in what model_data does
+ * next.
  */
 static inline __attribute__((always_inline)) enum model_found
 model_data_hits(struct model_memory *m, uint64_t va, bool store, struct model_shape g)
@@ -207,6 +209,10 @@ model_data_hits(struct model_memory *m, uint64_t va, bool store, struct model_sh
 /* model_load_missed, model_store_missed - after MODEL_LINE_MISSED. Returns the cycles lost. */
 unsigned model_load_missed(struct model_memory *, uint64_t va);
 unsigned model_store_missed(struct model_memory *, uint64_t va);
+/* model_load_translated, model_store_translated - after MODEL_PAGE_MISSED. Returns the cycles lost.
+ */
+unsigned model_load_translated(struct model_memory *, uint64_t va);
+unsigned model_store_translated(struct model_memory *, uint64_t va);
 
 /* model_signal - the signal that a count is. */
 quipu_signal model_signal(enum model_count);

@@ -584,6 +584,21 @@ static __attribute__((noinline)) void store_missed(unsigned vcpu, uint64_t va, v
 	account(&engine_pub[vcpu], s, model_store_missed(&s->memory, va), va, udata);
 }
 
+/* Its page the first-level TLB has not. */
+static __attribute__((noinline)) void load_translated(unsigned vcpu, uint64_t va, void *udata)
+{
+	struct models *s = &engine_models[vcpu];
+
+	account(&engine_pub[vcpu], s, model_load_translated(&s->memory, va), va, udata);
+}
+
+static __attribute__((noinline)) void store_translated(unsigned vcpu, uint64_t va, void *udata)
+{
+	struct models *s = &engine_models[vcpu];
+
+	account(&engine_pub[vcpu], s, model_store_translated(&s->memory, va), va, udata);
+}
+
 /* What an instruction does, as far as it is known when it is translated. */
 enum kind { LOADS = 0, STORES = 1, EITHER = 2 };
 
@@ -608,10 +623,10 @@ INLINE void not_last(unsigned vcpu, uint32_t info, uint64_t va, void *udata, str
 		return;
 	if (found == MODEL_UNKNOWN || __builtin_expect(!s->memory.l3, 0))
 		access_missed(vcpu, info, va, udata);
-	else if (store)
-		store_missed(vcpu, va, udata);
+	else if (found == MODEL_PAGE_MISSED)
+		(store ? store_translated : load_translated)(vcpu, va, udata);
 	else
-		load_missed(vcpu, va, udata);
+		(store ? store_missed : load_missed)(vcpu, va, udata);
 }
 
 /*
