@@ -1,25 +1,33 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * segrun: the smallest machine that the QEMU plugin can have. It makes a segment, starts a command
- *with the plugin in it, answers every bell, arms the deadlines it is told to, and prints what came
- *as text. Tests of the engine only: no PMU, no events. Contract: src/engine/segment.h.
+ * with the plugin in it, answers every bell, arms the deadlines it is told to, and prints what came
+ * as text. Tests of the engine only: no PMU, no events. Contract: src/engine/segment.h.
  *
- *	segrun [options] PLUGIN QEMU [QEMU-OPTION...] PROGRAM [ARG...]
- *	-f count|branch|stack|data|fetch|predict|label|regs   features (repeat)
- *	-l SIGNAL  next lane from 2 on (repeat)	-m lru|full    models: true LRU; timing full
- *	-s SIGNAL  next scalar (repeat)		-p INDEX:PERIOD[:bell]  a deadline (repeat), 0..7
- *lanes, 8.. scalars -q N       quantum			-r             print records -b print bells
- *-S N           at each deadline that rings, N times: what is compiled in becomes another, from
- *the features asked for to all and back	-E N  nothing is, until the next request, which
- *comes at once -x at the first deadline that rings the machine leaves
- *-t N           as -R, and the first deadline goes off and on again each time -w drop
- *records when a ring is full, and read none before the end -R N       ask for a bell (request) N
- *times	-k            never answer (the machine is stuck) -o FILE    print there; the guest keeps
- *standard output
+ *   segrun [options] PLUGIN QEMU [QEMU-OPTION...] PROGRAM [ARG...]
+ *
+ *   -f FEATURE  count, branch, stack, data, fetch, predict, label, regs (repeat)
+ *   -l SIGNAL   next lane from 2 on (repeat)
+ *   -s SIGNAL   next scalar (repeat)
+ *   -m lru      models: true LRU; full: timing full
+ *   -p INDEX:PERIOD[:bell]  a deadline (repeat); 0..7 lanes, 8.. scalars
+ *   -q N        quantum
+ *   -r          print records
+ *   -b          print bells
+ *   -S N        at each deadline that rings, N times: what is compiled in becomes another, from
+ *               the features asked for to all and back
+ *   -E N        nothing is, until the next request, which comes at once
+ *   -x          at the first deadline that rings the machine leaves
+ *   -R N        ask for a bell (request) N times
+ *   -t N        as -R, and the first deadline goes off and on again each time
+ *   -w          drop records when a ring is full, and read none before the end
+ *   -k          never answer (the machine is stuck)
+ *   -o FILE     print there; the guest keeps standard output
  */
 #include <errno.h>
 #include <inttypes.h>
 #include <linux/futex.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -490,6 +498,35 @@ static void serve(unsigned slot, unsigned v)
 		syscall(SYS_futex, &c->ack, FUTEX_WAKE, INT32_MAX, NULL, NULL, 0);
 }
 
+/* ---- the end of processes ---- */
+
+static struct {
+	pid_t first;
+	int code; /* of the first one */
+	bool ended;
+} children;
+
+static bool ended(void)
+{
+	return __atomic_load_n(&children.ended, __ATOMIC_SEQ_CST);
+}
+
+/* A thread of its own, so that nobody asks at each bell. */
+static void *reap(void *arg)
+{
+	int status = 0;
+	pid_t got;
+
+	while ((got = waitpid(-1, &status, 0)) > 0)
+		if (got == children.first)
+			children.code =
+				WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+	__atomic_store_n(&children.ended, true, __ATOMIC_SEQ_CST);
+	__atomic_add_fetch(&run.head->machine_wake, 1, __ATOMIC_SEQ_CST);
+	syscall(SYS_futex, &run.head->machine_wake, FUTEX_WAKE, 1, NULL, NULL, 0);
+	return arg;
+}
+
 static void serve_all(void)
 {
 	__atomic_exchange_n(&run.head->pending, 0, __ATOMIC_SEQ_CST);
@@ -501,14 +538,14 @@ static void serve_all(void)
 	}
 }
 
+/* Sleeps as the machine does: until a bell, or until the last process has ended. */
 static void wait_for_work(void)
 {
 	uint32_t seen = __atomic_load_n(&run.head->machine_wake, __ATOMIC_SEQ_CST);
-	struct timespec slice = {0, 20000000};
 
 	__atomic_store_n(&run.head->machine_asleep, 1, __ATOMIC_SEQ_CST);
-	if (!__atomic_load_n(&run.head->pending, __ATOMIC_SEQ_CST))
-		syscall(SYS_futex, &run.head->machine_wake, FUTEX_WAIT, seen, &slice, NULL, 0);
+	if (!__atomic_load_n(&run.head->pending, __ATOMIC_SEQ_CST) && !ended())
+		syscall(SYS_futex, &run.head->machine_wake, FUTEX_WAIT, seen, NULL, NULL, 0);
 	__atomic_store_n(&run.head->machine_asleep, 0, __ATOMIC_SEQ_CST);
 }
 
@@ -565,32 +602,28 @@ static pid_t start(char **argv)
 
 int main(int argc, char **argv)
 {
-	int status = 0, code = 0;
-	pid_t pid, got;
+	pthread_t reaper;
 
 	make_segment();
 	argv = parse(argc, argv);
 	run.features = run.head->features;
 	prctl(PR_SET_CHILD_SUBREAPER, 1);
-	pid = start(argv);
+	children.first = start(argv);
+	if (pthread_create(&reaper, NULL, reap, NULL))
+		die("pthread_create");
 	if (run.output && !freopen(run.output, "w", stdout))
 		die(run.output);
-	for (;;) {
+	while (!ended()) {
 		serve_all();
-		got = waitpid(-1, &status, WNOHANG);
-		if (got == pid)
-			code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
-		if (got < 0)
-			break;
-		if (!got && !run.head->pending)
+		if (!__atomic_load_n(&run.head->pending, __ATOMIC_SEQ_CST))
 			wait_for_work();
 	}
-	serve_all();
+	pthread_join(reaper, NULL);
 	run.lazy = run.stuck = false;
 	serve_all();
 	print_all();
 	if (run.toggles)
 		printf("toggled %u wrong %u\n", run.toggled, run.wrong);
-	printf("interrupts %" PRIu64 "\nstatus %d\n", run.interrupts, code);
+	printf("interrupts %" PRIu64 "\nstatus %d\n", run.interrupts, children.code);
 	return 0;
 }
