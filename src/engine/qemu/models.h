@@ -82,7 +82,17 @@ static inline bool models_fetched(const struct seg_vcpu *v, const struct block *
 	return t->stamp == vcpu_models(v)->stamp;
 }
 
+/* models_slack - for settle.h: has a signal that moved reached its deadline? And how far are they
+ * all from theirs? */
+bool models_slack(struct seg_vcpu *, struct models *);
+/* models_moves - does the machine read that count? */
+bool models_moves(enum model_count);
+/* models_level3 - the cache of level 3 of the CPU that the vCPU stands on; NULL: none yet. */
+struct model_cache *models_level3(const struct seg_vcpu *);
+
 struct qemu_plugin_insn;
+/* access_open - how this QEMU describes an access. Once. */
+void access_open(void);
 /* models_group - bytes in which accesses lie that are seen together (group.h); 0: each is seen
  * alone.
  */
