@@ -82,7 +82,7 @@ static const char usage[] =
 	"  -g                  with call chains; on a modelled machine followed exactly from calls and returns\n"
 	"      --call-graph fp|dwarf[,BYTES]  how the host finds them: by frame pointers, or by a copy of the stack\n"
 	"  -b                  with the branch stack, where the machine records one\n"
-	"      --user-regs[=LIST]  with the program's registers, all or those of LIST (ip,sp,ax); needs QEMU 9 or later\n"
+	"      --user-regs[=LIST]  with the program's registers, all or those of LIST (riscv: pc,sp,a0); needs QEMU 9 or later\n"
 	"  -a, -C, --cpu LIST  every CPU of the machine, or those of LIST, instead of the program's threads\n"
 	"  -p, --pid LIST      processes of the host that run already;  -t, --tid LIST  threads\n"
 	"  -i, --no-inherit    not the threads and children of the program\n"

@@ -63,10 +63,7 @@ struct sbi_driver {
 	unsigned nr_fw, nr_hw;
 };
 
-/*
- * The floor below
- * --------------------------------------------------------------------------------------------
- */
+/* ---- the floor below ---- */
 
 static struct quipu_sbiret ecall(struct sbi_driver *d, unsigned cpu, unsigned function, uint64_t a0,
 				 uint64_t a1, uint64_t a2, uint64_t a3, uint64_t a4)
@@ -136,10 +133,7 @@ static bool is_fw(const struct sbi_driver *d, unsigned i)
 	return d->info[i] & INFO_FIRMWARE;
 }
 
-/*
- * Event mapping (5.2)
- * ----------------------------------------------------------------------------------------
- */
+/* ---- event mapping (5.2) ---- */
 
 static struct sbi_driver *driver_of(const struct quipu_event *e)
 {
@@ -343,10 +337,7 @@ static uint64_t filter_flags(const struct sbi_driver *d, const struct quipu_attr
 	return flags;
 }
 
-/*
- * Counting (5.4)
- * ---------------------------------------------------------------------------------------------
- */
+/* ---- counting (5.4) ---- */
 
 static unsigned cpu_of(const struct quipu_event *e)
 {
@@ -574,10 +565,7 @@ static quipu_signal sbi_signal(const struct quipu_event *e, bool *filtered)
 	return d->env.signal(d->env.harts, (uint32_t)hw->event_base, hw->config);
 }
 
-/*
- * Overflow (5.6)
- * ---------------------------------------------------------------------------------------------
- */
+/* ---- overflow (5.6) ---- */
 
 static void clear_pending(struct sbi_driver *d, unsigned cpu)
 {
@@ -693,10 +681,7 @@ bool sbi_driver_interrupts_at_all(const struct sbi_driver *d)
 	return !(d->pmu.capabilities & QUIPU_PMU_CAP_NO_INTERRUPT);
 }
 
-/*
- * CPUs and probing (5.1)
- * -------------------------------------------------------------------------------------
- */
+/* ---- CPUs and probing (5.1) ---- */
 
 static uint64_t scounteren(const struct sbi_driver *d)
 {

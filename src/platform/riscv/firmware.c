@@ -94,10 +94,7 @@ struct quipu_sbiret firmware_info(struct quipu_riscv *rv, unsigned hart, uint64_
 	return answer(0, (QUIPU_CSR_CYCLE + index) | (uint64_t)(width - 1) << 12);
 }
 
-/*
- * Matching (3.7)
- * ---------------------------------------------------------------------------------------------
- */
+/* ---- matching (3.7) ---- */
 
 /*
  * Is the counter set {base + k} within the logical counters? On success *set has one bit per
@@ -419,10 +416,7 @@ struct quipu_sbiret firmware_match(struct quipu_riscv *rv, unsigned hart, uint64
 	return answer(0, (uint64_t)i);
 }
 
-/*
- * Sets of counters
- * -------------------------------------------------------------------------------------------
- */
+/* ---- sets of counters ---- */
 
 /*
  * One status for a whole set: the first error decides, the valid counters are processed all the
@@ -644,10 +638,7 @@ void firmware_event(struct quipu_riscv *rv, unsigned hart, unsigned code)
 	}
 }
 
-/*
- * Shared memory
- * ----------------------------------------------------------------------------------------------
- */
+/* ---- shared memory ---- */
 
 struct quipu_sbiret firmware_set_shmem(struct quipu_riscv *rv, unsigned hart, uint64_t lo,
 				       uint64_t hi, uint64_t flags)

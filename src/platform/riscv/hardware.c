@@ -155,10 +155,7 @@ static void counter_select(struct hart *h, unsigned i)
 	}
 }
 
-/*
- * Deadlines ---------------------------------------------------------------------------------------
- * -----------
- */
+/* ---- deadlines ---- */
 
 static int aux_slot(struct hart *h, unsigned i, uint64_t taken)
 {
@@ -263,10 +260,7 @@ void hart_disarm(struct hart *h)
 	h->armed_slots = 0;
 }
 
-/*
- * Registers ---------------------------------------------------------------------------------------
- * -----------
- */
+/* ---- registers ---- */
 
 static void write_counter(struct hart *h, unsigned i, uint64_t value)
 {

@@ -83,10 +83,7 @@ static int want(const struct quipu_riscv *rv, uint32_t event, uint64_t data)
 	return err;
 }
 
-/*
- * events/ -----------------------------------------------------------------------------------------
- * -----------
- */
+/* ---- events/ ---- */
 
 static bool add_selector(const struct quipu_riscv *rv, struct quipu_pmu_event *e,
 			 const struct riscv_selector *row, uint64_t selector)
@@ -182,10 +179,7 @@ static size_t events_length(const struct quipu_pmu_event *e)
 	return n;
 }
 
-/*
- * The platform
- * -----------------------------------------------------------------------------------------------
- */
+/* ---- the platform ---- */
 
 static bool room_matches(const struct quipu_machine *m)
 {

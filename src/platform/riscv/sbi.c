@@ -246,10 +246,7 @@ struct quipu_sbiret sbi_call(struct quipu_riscv *rv, unsigned hart, uint64_t ext
 	return answer(QUIPU_SBI_NOT_SUPPORTED, 0);
 }
 
-/*
- * Trace -------------------------------------------------------------------------------------------
- * -----------
- */
+/* ---- trace ---- */
 
 struct signature {
 	uint64_t extension, function;

@@ -106,10 +106,7 @@ uint64_t quipu_riscv_memory_size(const struct quipu_riscv *rv)
 	return rv->memory_size;
 }
 
-/*
- * Description
- * ------------------------------------------------------------------------------------------------
- */
+/* ---- description ---- */
 
 struct describe {
 	void (*fn)(void *arg, unsigned depth, const char *line);

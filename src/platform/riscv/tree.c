@@ -265,10 +265,7 @@ int riscv_tree_hart(struct quipu_riscv *rv, struct hart *h, struct quipu_notes *
 	return 0;
 }
 
-/*
- * Tables ------------------------------------------------------------------------------------------
- * -----------
- */
+/* ---- tables ---- */
 
 struct parse {
 	struct quipu_riscv *rv;

@@ -38,10 +38,7 @@
 static const struct tree hart16 = {0};
 static const struct tree plain = {.strings = {NO_SNAPSHOT}};
 
-/*
- * Device tree
- * ------------------------------------------------------------------------------------------------
- */
+/* ---- device tree ---- */
 
 struct tree_case {
 	const char *name, *source;
@@ -180,10 +177,7 @@ static void no_node_still_counts(void **state)
 	harness_close(&h);
 }
 
-/*
- * Opening events
- * ---------------------------------------------------------------------------------------------
- */
+/* ---- opening events ---- */
 
 struct open_case {
 	const char *name, *source;
@@ -293,10 +287,7 @@ static void open_case(void **state)
 	bench_close(&b);
 }
 
-/*
- * Counting and sampling
- * --------------------------------------------------------------------------------------
- */
+/* ---- counting and sampling ---- */
 
 static struct quipu_event *event(struct bench *b, struct quipu_attr attr, struct quipu_event *group)
 {
@@ -895,10 +886,7 @@ static void missing_models_are_refused_and_told(void **state)
 	bench_close(&b);
 }
 
-/*
- * Legacy ------------------------------------------------------------------------------------------
- * -----------
- */
+/* ---- legacy ---- */
 
 static const struct tree legacy = LEGACY("4.18");
 

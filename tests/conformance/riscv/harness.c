@@ -163,10 +163,7 @@ bool harness_wrong(const struct quipu_notes *notes, const char *path, const char
 	return false;
 }
 
-/*
- * The whole machine
- * ------------------------------------------------------------------------------------------
- */
+/* ---- the whole machine ---- */
 
 static uint64_t core_now(void *arg, unsigned cpu)
 {

@@ -46,10 +46,7 @@ static struct quipu_event *event(struct bench *b, struct quipu_attr attr, struct
 	return e;
 }
 
-/*
- * Overflow: engine and driver
- * -------------------------------------------------------------------------------------
- */
+/* ---- overflow: engine and driver ---- */
 
 struct replay {
 	struct bench b;
@@ -145,10 +142,7 @@ static void engine_and_driver_reload_alike(void **state)
 	bench_close(&r.b);
 }
 
-/*
- * Counters ----------------------------------------------------------------------------------------
- * ----------------
- */
+/* ---- counters ---- */
 
 static void sum_of_signals_overflows_exactly(void **state)
 {
@@ -325,10 +319,7 @@ static void a_call_is_one_line_of_trace(void **state)
 	bench_close(&b);
 }
 
-/*
- * Event tables ------------------------------------------------------------------------------------
- * ------------------
- */
+/* ---- event tables ---- */
 
 struct selector_case {
 	const char *table;
@@ -432,10 +423,7 @@ static void shipped_machine_offers_its_events(void **state)
 	quipu_notes_free(&notes);
 }
 
-/*
- * Hostile callers ---------------------------------------------------------------------------------
- * --------------------
- */
+/* ---- hostile callers ---- */
 
 /* A value that a hostile or careless caller would pass. */
 static uint64_t value(uint64_t *seed)
