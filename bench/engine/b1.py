@@ -13,11 +13,12 @@ The five programs are prime and mix (programs/) and, where the mirror has their 
 else three guests of the tests. The guest memory, whose every access leaves the first-level cache, is one of them only
 with -p. For x86-64 the plain QEMU has the CPU that quipu gives the program (-cpu max): the same code runs on both.
 
-One interleaved run: every configuration of a program once a round, and plain QEMU before each of them, so that a slow
+One interleaved run: in each round every configuration of a program, and plain QEMU before each of them, so that a slow
 moment of the host falls on all. CPU time, user + system, of the command and all that it waited for: quipu's own process
-is in it. A figure is the median over the rounds of the ratio to what plain QEMU took in the same round, the mean of its
-runs there: a virtual machine's CPU may be half as fast from one run to the next, and a single run of a quarter of a
-second would say which it was and little else. Everything printed is the host's time.
+is in it. A figure is the median over the rounds of the mean time in the round, divided by plain QEMU's. What takes less
+than a second and a half is run several times in a round: a virtual machine's CPU may be half as fast from one run to the
+next, and a single run of a quarter of a second would say which it was and little else. Everything printed is the host's
+time.
 """
 import argparse
 import glob
@@ -81,6 +82,7 @@ SAMPLED = {  # T9: the configuration with 4000 and 50000 samples of a second of 
 }
 SAMPLED_ROUNDS = 5  # of these for each of the others: half a percent is asked of them
 DECODER = ["block", "group", "isa", "stack", *(f"decode_{isa}" for isa in ISAS)]  # what programs/decodes.c is built with
+ENOUGH, PASSES = 1.5, 4  # seconds of a configuration in a round; most runs of it there
 PLUGINS = {"bb": "libbb.so", "hotblocks": "libhotblocks.so", "cache": "libcache.so"}
 
 
@@ -158,6 +160,17 @@ def configurations(isa, quipu, program, native, folder):
 MEMORY = {}  # T14: MiB beyond plain QEMU
 
 
+def one_round(rows):
+    """{configuration: [what run() says of each of its runs]}: passes over those that have not run for long yet."""
+    runs = {c: [] for c in rows}
+    for _ in range(PASSES):
+        for c in rows:
+            if c != "plain" and sum(r[0] for r in runs[c]) < ENOUGH:
+                runs["plain"].append(run(rows["plain"]))
+                runs[c].append(run(rows[c]))
+    return runs
+
+
 def measure(isa, quipu, programs, rounds, folder):
     """{program: {configuration: median ratio to plain}}, {program: plain seconds}"""
     jobs, ratios, plain = {}, {}, {}
@@ -171,16 +184,13 @@ def measure(isa, quipu, programs, rounds, folder):
     for number in range(rounds):
         for name, rows in jobs.items():
             print(f"\r{isa}: round {number + 1} of {rounds}, {name}   ", end="", file=sys.stderr, flush=True)
-            plain_runs, measured = [], {}
-            for c, command in rows.items():
-                plain_runs.append(run(rows["plain"]))
-                measured[c] = plain_runs[-1] if c == "plain" else run(command)
-            mean = statistics.mean(m[0] for m in plain_runs)
-            grown = (measured["C3"][2] - measured["plain"][2]) / 1024
+            runs = one_round(rows)
+            seconds = {c: statistics.mean(r[0] for r in of) for c, of in runs.items()}
+            grown = (min(r[2] for r in runs["C3"]) - min(r[2] for r in runs["plain"])) / 1024
             MEMORY[isa, name] = min(grown, MEMORY.get((isa, name), grown))
-            plain[name].append(mean)
-            for c, m in measured.items():
-                ratios[name][c].append(m[0] / mean)
+            plain[name].append(seconds["plain"])
+            for c, mean in seconds.items():
+                ratios[name][c].append(mean / seconds["plain"])
     print("\r" + " " * 50 + "\r", end="", file=sys.stderr)
     return ({n: {c: statistics.median(v) for c, v in rows.items()} for n, rows in ratios.items()},
             {n: statistics.median(v) for n, v in plain.items()})
@@ -341,7 +351,7 @@ def inline(quipu, rounds, folder):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("build")
-    parser.add_argument("-r", "--rounds", type=int, default=9)
+    parser.add_argument("-r", "--rounds", type=int, default=5)
     parser.add_argument("-i", "--isas", default=",".join(ISAS))
     parser.add_argument("-p", "--programs")
     options = parser.parse_args()
