@@ -121,6 +121,19 @@ def test_counted():
     check("a call whose slot is on the next page leaves the call stack balanced", split and " depth 0 " in split[0], split)
 
 
+def test_interrupted_repetitions():
+    """Whatever a signal comes into goes on where it was: each of them adds what its handler does, and nothing else."""
+    prog = guest("repsignal", "x86_64")
+    counts = ["-l", "loads", "-l", "stores"]
+    for features in ([], ["-f", "stack"], ["-f", "branch", "-f", "predict"], ["-f", "data", "-f", "fetch"]):
+        quiet = lanes(rows(run("x86_64", [*features, *counts], prog, "quiet"), "total")[0])
+        lines, said = run("x86_64", [*features, *counts], prog, status=True)
+        got, signals = lanes(rows(lines, "total")[0]), int(said, 16)
+        want = (quiet[0] + 4 * signals, quiet[2] + 2 * signals, quiet[3] + signals)
+        check(f"rep movs, stos, lods, scas, cmps among signals are counted once ({' '.join(features[1::2]) or 'count'})",
+              signals > 0 and (got[0], got[2], got[3]) == want, f"{signals} signals: {got}, want {want}, quiet {quiet}")
+
+
 def test_reference():
     for isa in SETS:
         prog = guest("recurse", isa)
@@ -440,7 +453,7 @@ def test_self_modifying():
           5004 <= lanes(row)[0] <= 10100, row)
 
 
-for test in (test_counted, test_reference, test_taken, test_together, test_described, test_labelled, test_stack, test_frames, test_landings, test_accesses, test_exec,
-             test_phantom, test_mispredicted, test_self_modifying):
+for test in (test_counted, test_interrupted_repetitions, test_reference, test_taken, test_together, test_described, test_labelled,
+             test_stack, test_frames, test_landings, test_accesses, test_exec, test_phantom, test_mispredicted, test_self_modifying):
     test()
 end()

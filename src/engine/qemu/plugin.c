@@ -80,18 +80,12 @@ static unsigned replayed(const struct block *p, int index, const struct block *t
 	return tail < t->n ? tail : t->n;
 }
 
-/* Whether p's last transfer took place is seen when the handler has returned. */
-static void signal_arrives(struct seg_vcpu *v, struct vcpu *s, const struct block *p)
+/* p is the system call by which a signal handler has just returned. */
+static bool returned(const struct seg_vcpu *v, const struct block *p)
 {
-	if (engine.features & SEG_LABEL)
-		label_signal(v);
-	if (s->nsignals == SIGNAL_DEPTH) {
-		memmove(s->signals, s->signals + 1, sizeof(s->signals[0]) * (SIGNAL_DEPTH - 1));
-		s->nsignals--;
-	}
-	s->signals[s->nsignals++] = (struct interrupted){p, v->priv[HOT_TOP]};
-	if (v->priv[HOT_FRAMES])
-		stack_push(vcpu_frames(v), &v->priv[HOT_TOP], STACK_SIGNAL, p->cti);
+	const struct vcpu *s = vcpu_private(v);
+
+	return p->flow == FLOW_SYSCALL && s->resumes && p->cti == s->call_pc;
 }
 
 /* sigreturn: control goes on in, or after, the block that was interrupted. */
@@ -109,6 +103,24 @@ static const struct block *signal_ends(struct seg_vcpu *v, struct vcpu *s)
 	if (v->priv[HOT_FRAMES])
 		v->priv[HOT_TOP] = i->top;
 	return i->block;
+}
+
+/* Whether p's last transfer took place is seen when the handler has returned. */
+static void signal_arrives(struct seg_vcpu *v, struct vcpu *s, const struct block *p)
+{
+	if (returned(v, p)) { /* before anything else ran: it comes where the one before it came */
+		p = signal_ends(v, s);
+		s->resumes = false;
+	}
+	if (engine.features & SEG_LABEL)
+		label_signal(v);
+	if (s->nsignals == SIGNAL_DEPTH) {
+		memmove(s->signals, s->signals + 1, sizeof(s->signals[0]) * (SIGNAL_DEPTH - 1));
+		s->nsignals--;
+	}
+	s->signals[s->nsignals++] = (struct interrupted){p, v->priv[HOT_TOP]};
+	if (v->priv[HOT_FRAMES])
+		stack_push(vcpu_frames(v), &v->priv[HOT_TOP], STACK_SIGNAL, p->cti);
 }
 
 /*
@@ -276,7 +288,6 @@ static void on_restart(unsigned vcpu, void *udata)
 {
 	const struct block *t = udata, *p;
 	struct seg_vcpu *v = &engine_pub[vcpu];
-	const struct vcpu *s = &engine.vcpu[vcpu < SEG_VCPUS ? vcpu : 0];
 	int index = -1;
 
 	if (vcpu >= SEG_VCPUS)
@@ -284,7 +295,7 @@ static void on_restart(unsigned vcpu, void *udata)
 	p = (const struct block *)(uintptr_t)v->priv[HOT_PREV];
 	if (t->pc - p->pc <= p->last - p->pc && !block_successor(p, t->pc))
 		index = block_index(p, t->pc);
-	if (index >= 0 || (s->resumes && p->flow == FLOW_SYSCALL && p->cti == s->call_pc))
+	if (index >= 0 || returned(v, p))
 		restart(v, t, p, index);
 	else
 		engine.ordinary(vcpu, udata);
@@ -376,6 +387,8 @@ static void on_rep(unsigned vcpu, void *udata)
 			full_rep(v, t);
 	} else if (p->flow == FLOW_REP && p->cti == t->pc) {
 		repeat_slowly(v, t);
+	} else if (__builtin_expect(returned(v, p), 0)) {
+		restart(v, t, p, -1);
 	} else {
 		engine.ordinary(vcpu, udata);
 	}
@@ -393,6 +406,8 @@ static void on_rep_whole(unsigned vcpu, void *udata)
 	if (p->flow == FLOW_REP && p->cti == t->pc) {
 		vcpu_private(v)->entered_again = true;
 		v->priv[HOT_PREV] = (uintptr_t)t;
+	} else if (__builtin_expect(returned(v, p), 0)) {
+		restart(v, t, p, -1);
 	} else {
 		engine.ordinary(vcpu, udata);
 	}
@@ -404,6 +419,15 @@ static void note_fault(void)
 {
 	if (engine.proc)
 		__atomic_fetch_add(&engine.proc->faults, 1, __ATOMIC_RELAXED);
+}
+
+/* Where nothing looks at branches, what a handler returns to is asked of repetitions alone. */
+static void interrupted_repetition(struct seg_vcpu *v, const struct block *t)
+{
+	const struct block *p = (const struct block *)(uintptr_t)v->priv[HOT_PREV];
+
+	if (p->flow == FLOW_REP && t->pc != p->fall)
+		signal_arrives(v, vcpu_private(v), p);
 }
 
 static void on_handler(unsigned vcpu, void *udata)
@@ -420,6 +444,7 @@ static void on_handler(unsigned vcpu, void *udata)
 		handler_entered(&engine_pub[vcpu], t);
 		return;
 	}
+	interrupted_repetition(&engine_pub[vcpu], t);
 	engine_pub[vcpu].priv[HOT_PREV] = (uintptr_t)t; /* it may end in a system call */
 	engine.ordinary(vcpu, udata);
 }
