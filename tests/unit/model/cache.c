@@ -428,6 +428,8 @@ static unsigned access_short(struct bed *b, struct model_shape g, uint64_t va, b
 	switch (model_data_hits(m, va, store, g)) {
 	case MODEL_HIT: return 0;
 	case MODEL_LINE_MISSED: return store ? model_store_missed(m, va) : model_load_missed(m, va);
+	case MODEL_PAGE_MISSED:
+		return store ? model_store_translated(m, va) : model_load_translated(m, va);
 	case MODEL_UNKNOWN: break;
 	}
 	return model_data(m, va, 8, store);
