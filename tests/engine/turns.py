@@ -159,10 +159,45 @@ def bereft():
             os.kill(pid, signal.SIGKILL)
 
 
+def busy(pid):
+    """Has it had a tenth of a second of a CPU?"""
+    try:
+        with open(f"/proc/{pid}/stat", encoding="utf-8") as f:
+            return int(f.read().rsplit(")", 1)[1].split()[11]) >= os.sysconf("SC_CLK_TCK") / 10
+    except OSError:
+        return False
+
+
+def unheard():
+    """The same of a program with more samples than the ring holds, whose machine is killed, or stands still."""
+    for sig, how in ((signal.SIGKILL, "is killed"), (signal.SIGSTOP, "stands still")):
+        quipu = subprocess.Popen([QUIPU, "record", "-o", f"{TMP}/unheard", "-e", "instructions:u", "-c", "1000", "--",
+                                  guest("recurse"), "35", "3"], env=ENV, stdin=subprocess.DEVNULL,
+                                 stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+        end, pids = time.time() + 60, []
+        while time.time() < end and not any(map(busy, pids)) and quipu.poll() is None:
+            pids = children(quipu.pid)
+        died = quipu.poll()
+        quipu.send_signal(sig)
+        while time.time() < end and any(map(alive, pids)):
+            time.sleep(0.02)
+        left = [pid for pid in pids if alive(pid)]
+        for pid in left:
+            os.kill(pid, signal.SIGKILL)
+        quipu.send_signal(signal.SIGCONT)
+        said = quipu.communicate()[1]
+        check(f"a program that is sampled goes on when its machine {how}: it waits once, not at each sample",
+              died is None and pids and not left, f"{died} {pids} {left}\n{said}")
+        if sig == signal.SIGSTOP:
+            check("and what was not heard is said", quipu.returncode == 0 and "waits were lost" in said and "partial" in said,
+                  f"{quipu.returncode}\n{said}")
+
+
 same_sums()
 same_turns(1)
 same_turns(2)
 too_many()
 crowds()
 bereft()
+unheard()
 end()

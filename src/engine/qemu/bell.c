@@ -3,8 +3,8 @@
  * How a vCPU waits for the machine, and the interrupt ring by which it usually does not have to.
  * Engine sheet 11.2.
  *
- * Every wait is bounded: a vCPU that is stuck in a callback blocks exit_group and default signals
- * of its process.
+ * Every wait is bounded, and so is their number: a vCPU that is stuck in a callback blocks
+ * exit_group and default signals of its process.
  */
 #include <errno.h>
 #include <linux/futex.h>
@@ -99,14 +99,44 @@ static bool sleep_until_answered(struct seg_vcpu *v)
 	return answered(v);
 }
 
+/* It let a wait of this thread run out, and has answered nothing since. */
+static bool silent(const struct seg_vcpu *v)
+{
+	const struct vcpu *p = vcpu_private(v);
+
+	return p->unheard && __atomic_load_n(&v->ack, __ATOMIC_SEQ_CST) == p->unheard_ack;
+}
+
+static void lose(struct seg_vcpu *v)
+{
+	struct vcpu *p = vcpu_private(v);
+
+	p->unheard = true;
+	p->unheard_ack = __atomic_load_n(&v->ack, __ATOMIC_SEQ_CST);
+	v->lost++;
+	bell_look();
+}
+
+/* What a machine that lives again finds in the ring and in the counts anyway. */
+#define REPEATED (SEG_BELL_DEADLINE | SEG_BELL_RING)
+
+/*
+ * Who was not heard waits no second time, or a program that is sampled would spend such a wait on
+ * each sample. It rings on, and what the machine has yet to hear is not written over.
+ */
 void bell_ring(struct seg_vcpu *v, uint32_t reason, uint64_t arg, uint64_t slots, uint64_t pc)
 {
 	uint32_t state;
 	int err = errno;
-	bool slept;
+	bool slept, unheard = silent(v);
 
 	if (engine.slot < 0 || __atomic_load_n(&engine.head->closing, __ATOMIC_ACQUIRE))
 		return;
+	if (unheard && !(reason & ~REPEATED)) {
+		v->lost++;
+		wake_machine();
+		return;
+	}
 	v->reason = reason;
 	v->arg = arg;
 	v->slots = slots;
@@ -115,10 +145,10 @@ void bell_ring(struct seg_vcpu *v, uint32_t reason, uint64_t arg, uint64_t slots
 	__atomic_store_n(&v->bell, v->bell + 1, __ATOMIC_RELEASE);
 	/* A machine that slept takes longer to come than it pays to spin for. */
 	slept = wake_machine();
-	if (!(slept ? answered(v) : spin(v)) && !sleep_until_answered(v)) {
-		v->lost++;
-		bell_look();
-	}
+	if (unheard || (!(slept ? answered(v) : spin(v)) && !sleep_until_answered(v)))
+		lose(v);
+	else
+		vcpu_private(v)->unheard = false;
 	__atomic_store_n(&v->state, state, __ATOMIC_RELEASE);
 	errno = err;
 }
