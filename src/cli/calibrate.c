@@ -130,6 +130,14 @@ static int add_column(struct calibration *c, const char *name)
 	return 0;
 }
 
+/* What is printed into a comment must not end it, nor move the terminal's cursor. */
+static void make_plain(char *text)
+{
+	for (char *at = text; *at; at++)
+		if (iscntrl((unsigned char)*at) || (at > text && at[-1] == '*' && *at == '/'))
+			*at = '?';
+}
+
 /* The next field of a line, without blanks around it; *@rest NULL at the end. */
 static char *field(char **rest)
 {
@@ -171,6 +179,7 @@ static int read_run(struct calibration *c, char *line)
 		double v;
 
 		if (fit == LABEL) {
+			make_plain(text);
 			c->runs[c->nruns].label = strdup(text);
 			continue;
 		}
@@ -283,10 +292,16 @@ static void print_property(const struct calibration *c, size_t i)
 	}
 }
 
-static void print_tree(const struct calibration *c)
+static int print_tree(const struct calibration *c)
 {
-	printf("/* Calibrated from %s, %zu runs; costs are modelled. */\n/ {\n\tcpus {\n", c->file,
+	char *file = strdup(c->file);
+
+	if (!file)
+		return cli_error("out of memory");
+	make_plain(file);
+	printf("/* Calibrated from %s, %zu runs; costs are modelled. */\n/ {\n\tcpus {\n", file,
 	       c->nruns);
+	free(file);
 	for (size_t i = 0; i < c->npriced; i++)
 		print_property(c, i);
 	printf("\t};\n};\n");
@@ -297,6 +312,7 @@ static void print_tree(const struct calibration *c)
 			printf("/* in each cache node of level %s: quipu,latency = <%.0f>; */\n",
 			       misses[miss].name + 1, c->cost[i]);
 	}
+	return 0;
 }
 
 static void print_errors(const struct calibration *c)
@@ -334,10 +350,10 @@ int calibrate(const char *file)
 			file);
 	if (!rc)
 		rc = solve(&c);
-	if (!rc) {
-		print_tree(&c);
+	if (!rc)
+		rc = print_tree(&c);
+	if (!rc)
 		print_errors(&c);
-	}
 	for (size_t i = 0; i < c.ncolumns; i++)
 		free(c.columns[i].name);
 	for (size_t i = 0; c.runs && i < MOST_RUNS; i++)

@@ -2,7 +2,9 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """machine show tells of the models; machine calibrate finds costs again, and says what is wrong with its file."""
 import json
+import os
 import re
+import subprocess
 
 from harness import equal, holds, main, one_line_error, test
 
@@ -34,6 +36,21 @@ def calibrate(work):
     for name, cost in (("cost-alu", 2), ("cost-load", 2), ("cost-mul", 5), ("penalty-mispredict", 11)):
         holds(re.search(rf"quipu,{name} = <{cost}>;", out), f"{name} is not {cost}\n{out}")
     holds("worst 0.0%" in out, f"an error where there is none\n{out}")
+
+
+@test("what a run is called ends no comment and does nothing to the terminal")
+def labels(work):
+    for name in ("runs.csv", "*/x"):
+        if "/" in name:
+            os.mkdir(work.path("*"))
+        with open(work.path(name), "w", encoding="utf-8") as file:
+            file.write("run,cycles,alu\n*/ one,1000,500\n\033[31mtwo,2000,1000\n")
+        out = work.quipu("machine", "calibrate", name, status=0).out
+        equal(out.count("*/"), out.count("/*"), "ends of comments")
+        holds("\033" not in out and "one" in out and "two" in out, repr(out))
+        with open(work.path("costs.dts"), "w", encoding="utf-8") as file:
+            file.write("/dts-v1/;\n" + out)
+        equal(subprocess.run(["dtc", "-q", "-o", "/dev/null", work.path("costs.dts")], check=False).returncode, 0, "dtc")
 
 
 @test("a file that is none is refused with its line and what to do")
