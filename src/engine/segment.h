@@ -86,6 +86,7 @@ struct seg_header {
 	_Alignas(64) uint64_t pending;	      /* bit s: slot s rang (any writer, atomic or) */
 	_Alignas(64) uint64_t claimed;	      /* bit s: slot s is in use (atomic or) */
 	_Alignas(64) uint32_t beat;	      /* M: moves while it lives and lets threads wait */
+	uint32_t unheard; /* V: a wait ran out; M clears it when it comes to serve */
 	/* M: moves after features, signals or scalars have; processes that run take them over
 	 * (qemu/select.c) */
 	_Alignas(64) uint32_t selection;

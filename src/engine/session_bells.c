@@ -131,6 +131,8 @@ uint64_t session_serve_all(struct session *s)
 {
 	uint64_t pending = __atomic_exchange_n(&s->head->pending, 0, __ATOMIC_SEQ_CST), claimed;
 
+	if (__atomic_load_n(&s->head->unheard, __ATOMIC_SEQ_CST))
+		__atomic_store_n(&s->head->unheard, 0, __ATOMIC_SEQ_CST);
 	claimed = __atomic_load_n(&s->head->claimed, __ATOMIC_ACQUIRE);
 	/* In the open house a process may end before it ever rang: every one that came is looked
 	 * at. */

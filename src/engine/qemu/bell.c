@@ -99,20 +99,15 @@ static bool sleep_until_answered(struct seg_vcpu *v)
 	return answered(v);
 }
 
-/* It let a wait of this thread run out, and has answered nothing since. */
-static bool silent(const struct seg_vcpu *v)
+/* A wait ran out, of whatever process, and the machine has not come to serve anyone since. */
+static bool silent(void)
 {
-	const struct vcpu *p = vcpu_private(v);
-
-	return p->unheard && __atomic_load_n(&v->ack, __ATOMIC_SEQ_CST) == p->unheard_ack;
+	return __atomic_load_n(&engine.head->unheard, __ATOMIC_SEQ_CST);
 }
 
 static void lose(struct seg_vcpu *v)
 {
-	struct vcpu *p = vcpu_private(v);
-
-	p->unheard = true;
-	p->unheard_ack = __atomic_load_n(&v->ack, __ATOMIC_SEQ_CST);
+	__atomic_store_n(&engine.head->unheard, 1, __ATOMIC_SEQ_CST);
 	v->lost++;
 	bell_look();
 }
@@ -121,17 +116,19 @@ static void lose(struct seg_vcpu *v)
 #define REPEATED (SEG_BELL_DEADLINE | SEG_BELL_RING)
 
 /*
- * Who was not heard waits no second time, or a program that is sampled would spend such a wait on
- * each sample. It rings on, and what the machine has yet to hear is not written over.
+ * For a machine that did not answer nobody waits a second time, or a program would spend such a
+ * wait on each sample and each process it makes. They ring on, and what it has yet to hear is not
+ * written over by what is repeated.
  */
 void bell_ring(struct seg_vcpu *v, uint32_t reason, uint64_t arg, uint64_t slots, uint64_t pc)
 {
 	uint32_t state;
 	int err = errno;
-	bool slept, unheard = silent(v);
+	bool slept, unheard;
 
 	if (engine.slot < 0 || __atomic_load_n(&engine.head->closing, __ATOMIC_ACQUIRE))
 		return;
+	unheard = silent();
 	if (unheard && !(reason & ~REPEATED)) {
 		v->lost++;
 		wake_machine();
@@ -147,8 +144,6 @@ void bell_ring(struct seg_vcpu *v, uint32_t reason, uint64_t arg, uint64_t slots
 	slept = wake_machine();
 	if (unheard || (!(slept ? answered(v) : spin(v)) && !sleep_until_answered(v)))
 		lose(v);
-	else
-		vcpu_private(v)->unheard = false;
 	__atomic_store_n(&v->state, state, __ATOMIC_RELEASE);
 	errno = err;
 }

@@ -66,13 +66,11 @@ struct vcpu {
 	uint32_t start; /* bell that its first block rings (SEG_BELL_START, _THREAD, _FORK); 0: it
 			   runs */
 	bool resumes;	/* its last system call was sigreturn */
-	bool counted_call;    /* the present system call was counted at its entry */
-	bool entered_again;   /* the block of a repeated instruction, in its midst (repeat.c) */
-	bool half;	      /* the first of two loads of an iteration was seen */
-	uint8_t search;	      /* enum search */
-	bool unheard;	      /* the machine let its last wait run out (bell.c) */
-	uint32_t unheard_ack; /* what it had answered by then */
-	uint32_t folds;	      /* of blocks; wraps */
+	bool counted_call;  /* the present system call was counted at its entry */
+	bool entered_again; /* the block of a repeated instruction, in its midst (repeat.c) */
+	bool half;	    /* the first of two loads of an iteration was seen */
+	uint8_t search;	    /* enum search */
+	uint32_t folds;	    /* of blocks; wraps */
 	uint8_t narmed;
 	uint8_t armed[QUIPU_SLOTS]; /* armed slots, ascending */
 	uint8_t nsignals;
