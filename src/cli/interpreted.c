@@ -16,7 +16,7 @@
 /* The line behind #!, trimmed. False: @path is no script. */
 static bool first_line(const char *path, char line[LINE_MAX_LEN])
 {
-	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
 	ssize_t n = fd < 0 ? -1 : read(fd, line, LINE_MAX_LEN - 1);
 	size_t len;
 

@@ -65,6 +65,10 @@ def truncated(work):
         file.write("hello\n")
     os.chmod(work.path("text"), 0o755)
     refused(work, ["--", "./text"], "text")
+    os.mkdir(work.path("folder"))
+    refused(work, ["--", "./folder"], "directory")
+    os.mkfifo(work.path("pipe"), 0o755)
+    refused(work, ["--", "./pipe"], "no regular file")
 
 
 @test("a program killed by a signal in mid-run: its counts so far are printed, the file is whole")
