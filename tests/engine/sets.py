@@ -416,9 +416,12 @@ def test_exec():
     check("a chain of execs through every instruction set is followed to its end",
           said == "done\n" and len(counts) == len(chain) + 2 and min(counts) > 1000 and "foreign" not in " ".join(out),
           f"{said}\n" + "\n".join(out))
-    out, said = run("riscv64", [], prog, "/no/such/program", status=True)
-    check("an exec that fails leaves the program as it was", len(rows(out, "proc")) == 1 and
-          lanes(rows(out, "total")[0])[0] > 1000, f"{said}\n" + "\n".join(out))
+    os.mkfifo(f"{TMP}/pipe", 0o755)
+    for what in ("/no/such/program", f"{TMP}/pipe"):
+        out, said = run("riscv64", [], prog, what, status=True)
+        check(f"an exec of {os.path.basename(what)}, which fails, leaves the program as it was",
+              len(rows(out, "proc")) == 1 and "status 127" in out and lanes(rows(out, "total")[0])[0] > 1000,
+              f"{said}\n" + "\n".join(out))
     out, said = run("x86_64", ["-b"], "/bin/sh", "-c", "ls / | wc -l; env LD_PRELOAD= true; exit 5", status=True)
     check("a shell's pipes and children are all followed", said.strip().isdigit() and "status 5" in out and
           sum("fork" in line for line in rows(out, "bell")) >= 3, f"{said}\n" + "\n".join(out))

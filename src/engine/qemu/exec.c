@@ -102,7 +102,7 @@ static bool look_at(const char *path, struct file *f)
 	*f = (struct file){.image = IMAGE_NONE};
 	if (access(path, X_OK))
 		return false;
-	fd = open(path, O_RDONLY | O_CLOEXEC);
+	fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* it may be a pipe */
 	if (fd < 0)
 		return false;
 	if (!fstat(fd, &st) && S_ISREG(st.st_mode))
