@@ -185,6 +185,8 @@ static void forget(struct gate *g, struct gate_event *e)
 	g->board->followed -= e->followed;
 	if (e->tid)
 		tasks_release(g, e->tid);
+	else
+		tasks_forget(g); /* an event of a CPU may be the last one that goes */
 	drop_ring(g, e);
 	__atomic_store_n(&g->board->cells[e->cell].id, 0, __ATOMIC_RELEASE);
 	descriptor_leave(g, e);

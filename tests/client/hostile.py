@@ -122,6 +122,26 @@ print(first, count(), done.stdout)
     assert int(got[2]) > 100 and int(got[3]) > 5, got
 
 
+@test("when the last event that goes is a CPU's, the threads that others were of are forgotten too")
+def last_of_a_cpu(work):
+    got = inside(work, r"""
+import ctypes
+first = count(); libc = ctypes.CDLL(None, use_errno=True)
+attr = ctypes.create_string_buffer(struct.pack("<IIQQQQQ", 1, 128, 0, 0, 0, 0, 0).ljust(128, b"\0"), 128)  # cpu-clock
+others = [subprocess.Popen(["sleep", "100"]) for _ in range(3)]
+clock = lambda pid, cpu: libc.syscall(298, attr, pid, cpu, -1, 0)
+os.close(clock(-1, 0)); before = descriptors()
+mine = [clock(p.pid, -1) for p in others]; last = clock(-1, 0)
+grown = descriptors() - before
+for fd in mine: os.close(fd)
+os.close(last); settle(before)
+for p in others: p.kill(); p.wait()
+print(first, count(), min(mine) >= 0 and last >= 0, grown > 3)
+""")
+    equal(got[0], got[1], "counts before and after")
+    equal(got[2:], ["True", "True"], got)
+
+
 @test("a client that scribbles over its control page loses its own records alone")
 def scribbler(work):
     got = inside(work, r"""
