@@ -127,11 +127,10 @@ def compiled(compiler, words, out):
 
 def decoder(folder):
     """T12: the plugin that does nothing with a block but what ours does when it is translated."""
-    root, out = os.path.abspath(f"{HERE}/../.."), f"{folder}/decodes.so"
+    root = os.path.abspath(f"{HERE}/../..")
     subprocess.run(["cc", "-O3", "-shared", "-fPIC", "-fvisibility=hidden", f"-I{root}/include", f"-I{root}/src",
                     f"{HERE}/programs/decodes.c", *(f"{root}/src/engine/qemu/{name}.c" for name in DECODER),
-                    f"{root}/src/machine/signal_mask.c", "-o", out], check=True)
-    return out
+                    f"{root}/src/machine/signal_mask.c", "-o", f"{folder}/decodes.so"], check=True)
 
 
 def configurations(isa, quipu, program, native, folder):

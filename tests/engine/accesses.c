@@ -109,12 +109,7 @@ static struct seen *see(struct qemu_plugin_insn *insn, struct insn *in)
 	s->size = (uint8_t)qemu_plugin_insn_size(insn);
 	plugin_insn_bytes(insn, s->bytes, s->size < 16 ? s->size : 16);
 	isa->decode(s->bytes, s->size, s->pc, &s->d);
-	*in = (struct insn){.pc = s->pc,
-			    .size = s->size,
-			    .class = s->d.class | s->d.access,
-			    .flow = s->d.flow,
-			    .place = s->d.place,
-			    .change = s->d.change};
+	*in = insn_decoded(&s->d, s->pc, s->size);
 	s->next = all;
 	all = s;
 	qemu_plugin_register_vcpu_insn_exec_cb(insn, on_run, QEMU_PLUGIN_CB_NO_REGS, s);

@@ -100,13 +100,19 @@ def several():
               f"{switches(other)} switches {plain[-1]} {other[-1]}\n{summed(plain)}\n{summed(other)}")
 
 
-def rests():
-    """Nothing is counted between a deadline and the next request."""
+def recursing(what):
+    """The program that recurses, of each instruction set whose compiler is here; of the others @what is skipped."""
     for isa in ("riscv64", "ppc64le", "sparc64", "x86_64"):
         prog = guest(f"recurse.{isa}")
-        if not prog:
-            skip(f"{isa}: rests", "no compiler")
-            continue
+        if prog:
+            yield isa, prog
+        else:
+            skip(f"{isa}: {what}", "no compiler")
+
+
+def rests():
+    """Nothing is counted between a deadline and the next request."""
+    for isa, prog in recursing("rests"):
         plain, other = (run(PLAIN + ["-p", "0:40009:bell"] + more, prog, "24", "10") for more in ([], ["-E", "1000"]))
         all_, some = (summed(x)[0] for x in (plain, other))
         check(f"{isa}: a program that rests is asked at once, and counted again from there",
@@ -118,11 +124,7 @@ def rests():
 
 def leaves():
     """Where nobody counts any more nothing is compiled in: counts stand still from the deadline on, and the program goes on."""
-    for isa in ("riscv64", "ppc64le", "sparc64", "x86_64"):
-        prog = guest(f"recurse.{isa}")
-        if not prog:
-            skip(f"{isa}: the machine leaves", "no compiler")
-            continue
+    for isa, prog in recursing("the machine leaves"):
         for what, options in WHAT.items():
             options = options + ["-p", "0:40009:bell"]
             all_, some = (run(options + more, prog, "24", "10") for more in ([], ["-x"]))

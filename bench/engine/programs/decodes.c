@@ -18,6 +18,7 @@ static struct block_store store = {.labels = false};
 
 static uint64_t decode(struct insn *in, const struct qemu_plugin_insn *insn, uint64_t hash)
 {
+	uint64_t pc = qemu_plugin_insn_vaddr(insn);
 	uint8_t bytes[16];
 	size_t size = qemu_plugin_insn_size(insn);
 	struct decoded d;
@@ -25,18 +26,8 @@ static uint64_t decode(struct insn *in, const struct qemu_plugin_insn *insn, uin
 	if (size > sizeof(bytes))
 		size = sizeof(bytes);
 	plugin_insn_bytes(insn, bytes, size);
-	in->pc = qemu_plugin_insn_vaddr(insn);
-	isa->decode(bytes, (unsigned)size, in->pc, &d);
-	*in = (struct insn){.pc = in->pc,
-			    .size = (uint8_t)size,
-			    .class = d.class | d.access,
-			    .flow = d.flow,
-			    .again = d.again,
-			    .delay = d.delay,
-			    .label = {d.operands, d.flush, d.barrier},
-			    .place = d.place,
-			    .change = d.change,
-			    .target = d.target};
+	isa->decode(bytes, (unsigned)size, pc, &d);
+	*in = insn_decoded(&d, pc, (unsigned)size);
 	return block_hash(hash, bytes, (unsigned)size);
 }
 

@@ -69,35 +69,22 @@ static __attribute__((noinline)) void access_missed(unsigned vcpu, uint32_t info
 		account(v, s, lost, va, udata);
 }
 
-/* Its page the first-level TLB has, its line the first-level cache has not. */
-static __attribute__((noinline)) void load_missed(unsigned vcpu, uint64_t va, void *udata)
-{
-	struct models *s = &engine_models[vcpu];
+/*
+ * What is left to be done where the first-level TLB has the page and the cache not the line
+ * (_missed), and where the TLB has not got the page (_translated).
+ */
+#define REST(name)                                                                                 \
+	static __attribute__((noinline)) void name(unsigned vcpu, uint64_t va, void *udata)        \
+	{                                                                                          \
+		struct models *s = &engine_models[vcpu];                                           \
+                                                                                                   \
+		account(&engine_pub[vcpu], s, model_##name(&s->memory, va), va, udata);            \
+	}
 
-	account(&engine_pub[vcpu], s, model_load_missed(&s->memory, va), va, udata);
-}
-
-static __attribute__((noinline)) void store_missed(unsigned vcpu, uint64_t va, void *udata)
-{
-	struct models *s = &engine_models[vcpu];
-
-	account(&engine_pub[vcpu], s, model_store_missed(&s->memory, va), va, udata);
-}
-
-/* Its page the first-level TLB has not. */
-static __attribute__((noinline)) void load_translated(unsigned vcpu, uint64_t va, void *udata)
-{
-	struct models *s = &engine_models[vcpu];
-
-	account(&engine_pub[vcpu], s, model_load_translated(&s->memory, va), va, udata);
-}
-
-static __attribute__((noinline)) void store_translated(unsigned vcpu, uint64_t va, void *udata)
-{
-	struct models *s = &engine_models[vcpu];
-
-	account(&engine_pub[vcpu], s, model_store_translated(&s->memory, va), va, udata);
-}
+REST(load_missed)
+REST(store_missed)
+REST(load_translated)
+REST(store_translated)
 
 /* What an instruction does, as far as it is known when it is translated. */
 enum kind { LOADS = 0, STORES = 1, EITHER = 2 };

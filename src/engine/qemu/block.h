@@ -156,6 +156,21 @@ struct insn {
 	uint64_t target;
 };
 
+/* insn_decoded - @d, which lies at @pc, so many bytes as the translator takes it for. */
+static inline struct insn insn_decoded(const struct decoded *d, uint64_t pc, unsigned size)
+{
+	return (struct insn){.pc = pc,
+			     .size = (uint8_t)size,
+			     .class = d->class | d->access,
+			     .flow = d->flow,
+			     .again = d->again,
+			     .delay = d->delay,
+			     .label = {d->operands, d->flush, d->barrier},
+			     .place = d->place,
+			     .change = d->change,
+			     .target = d->target};
+}
+
 void rates_init(struct rates *, const struct seg_header *);
 
 /*

@@ -482,6 +482,7 @@ static qemu_plugin_vcpu_udata_cb callback_for(const struct block *b)
 
 static uint64_t read_insn(struct insn *in, const struct qemu_plugin_insn *insn, uint64_t hash)
 {
+	uint64_t pc = qemu_plugin_insn_vaddr(insn);
 	uint8_t bytes[16];
 	size_t size = qemu_plugin_insn_size(insn);
 	struct decoded d;
@@ -490,22 +491,12 @@ static uint64_t read_insn(struct insn *in, const struct qemu_plugin_insn *insn, 
 	if (size > sizeof(bytes))
 		size = sizeof(bytes);
 	plugin_insn_bytes(insn, bytes, size);
-	in->pc = qemu_plugin_insn_vaddr(insn);
-	engine.isa->decode(bytes, (unsigned)size, in->pc, &d);
+	engine.isa->decode(bytes, (unsigned)size, pc, &d);
 	whole = d.flow == FLOW_REP && repeat_whole(bytes, size);
 	if (whole)
 		d.access = 0; /* each of its accesses is seen */
-	*in = (struct insn){.pc = in->pc,
-			    .size = (uint8_t)size,
-			    .class = d.class | d.access,
-			    .flow = d.flow,
-			    .again = d.again,
-			    .whole = whole,
-			    .delay = d.delay,
-			    .label = {d.operands, d.flush, d.barrier},
-			    .place = d.place,
-			    .change = d.change,
-			    .target = d.target};
+	*in = insn_decoded(&d, pc, (unsigned)size);
+	in->whole = whole;
 	return block_hash(hash, bytes, (unsigned)size);
 }
 
