@@ -10,16 +10,31 @@
 
 #include "engine/session_impl.h"
 
-static int open_stat(pid_t pid, pid_t tid)
+/* Two files of a thread in /proc: stat has the letter of its state, syscall whether it runs. */
+static int open_file(pid_t pid, pid_t tid, const char *name)
 {
 	char path[64];
 
-	snprintf(path, sizeof(path), "/proc/%d/task/%d/stat", (int)pid, (int)tid);
+	snprintf(path, sizeof(path), "/proc/%d/task/%d/%s", (int)pid, (int)tid, name);
 	return open(path, O_RDONLY | O_CLOEXEC);
 }
 
-/* The letter of its state, 0: there is none such. */
-static char read_state(int fd)
+static void open_files(struct host_files *f, pid_t pid, pid_t tid)
+{
+	f->stat = open_file(pid, tid, "stat");
+	f->call = f->stat < 0 ? -1 : open_file(pid, tid, "syscall");
+}
+
+static void close_files(struct host_files *f)
+{
+	if (f->stat >= 0)
+		close(f->stat);
+	if (f->call >= 0)
+		close(f->call);
+}
+
+/* 0: there is none such. */
+static char read_letter(int fd)
 {
 	char text[256], *end;
 	ssize_t n = pread(fd, text, sizeof(text) - 1, 0);
@@ -31,33 +46,52 @@ static char read_state(int fd)
 	return end && end[1] == ' ' ? end[2] : 0;
 }
 
+static bool runs(int fd)
+{
+	static const char running[] = "running";
+	char text[sizeof(running) - 1];
+
+	return pread(fd, text, sizeof(text), 0) == (ssize_t)sizeof(text) &&
+	       !memcmp(text, running, sizeof(text));
+}
+
+/*
+ * The kernel writes S before a thread sleeps, and while it looks, awake, whether what it waits for
+ * is there (as a parent does whose child has just ended). That it has left its CPU is told to those
+ * who may trace it; to others S is all there is.
+ */
+static char read_state(const struct host_files *f)
+{
+	char letter = f->stat < 0 ? 0 : read_letter(f->stat);
+
+	return letter == 'S' && f->call >= 0 && runs(f->call) ? 'R' : letter;
+}
+
 char session_host_state(pid_t pid, pid_t tid)
 {
-	int fd = open_stat(pid, tid);
-	char state = fd < 0 ? 0 : read_state(fd);
+	struct host_files f;
+	char state;
 
-	if (fd >= 0)
-		close(fd);
+	open_files(&f, pid, tid);
+	state = read_state(&f);
+	close_files(&f);
 	return state;
 }
 
-/* Asked often: the file of a thread that is on a CPU stays open, if there are not too many. */
+/* Asked often: the files of a thread that is on a CPU stay open, if there are not too many. */
 #define MOST_KEPT 512
 
 char session_thread_state(struct proc *p, unsigned v)
 {
-	int fd = p->stat_fd[v] - 1;
+	struct host_files *f = &p->host[v];
 	char state;
 
-	if (fd < 0)
-		fd = open_stat((pid_t)p->seg->pid, (pid_t)session_vcpu(p, v)->tid);
-	if (fd < 0)
-		return 0;
-	state = read_state(fd);
-	if (p->tasks[v] && fd < MOST_KEPT)
-		p->stat_fd[v] = fd + 1;
-	else
-		close(fd);
+	if (!p->host_open[v])
+		open_files(f, (pid_t)p->seg->pid, (pid_t)session_vcpu(p, v)->tid);
+	state = read_state(f);
+	p->host_open[v] = p->tasks[v] && f->stat >= 0 && f->stat < MOST_KEPT && f->call < MOST_KEPT;
+	if (!p->host_open[v])
+		close_files(f);
 	return state;
 }
 
@@ -86,9 +120,9 @@ bool session_sleeps_in_call(struct proc *p, unsigned v)
 	       __atomic_load_n(&vcpu->syscalls, __ATOMIC_ACQUIRE) == calls;
 }
 
-void session_forget_stat(struct proc *p, unsigned v)
+void session_forget_state(struct proc *p, unsigned v)
 {
-	if (p->stat_fd[v])
-		close(p->stat_fd[v] - 1);
-	p->stat_fd[v] = 0;
+	if (p->host_open[v])
+		close_files(&p->host[v]);
+	p->host_open[v] = false;
 }

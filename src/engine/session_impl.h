@@ -48,6 +48,8 @@ struct cpu_state {
 	unsigned turn_vcpu;
 	unsigned short_turns; /* since one lasted to its end */
 	bool settling;	      /* nobody has the turn before those that come have come */
+	struct proc *awaited; /* the last of them that was seen, NULL: none was */
+	unsigned awaited_vcpu;
 	struct patience patience;
 };
 
@@ -58,6 +60,11 @@ struct fork_note {
 	unsigned n;
 	int cpu[FORKS_PENDING];
 	uint64_t born[FORKS_PENDING]; /* ns, the parent's clock */
+};
+
+/* What the host says of a thread (session_host.c): files of it, -1: not to be had. */
+struct host_files {
+	int stat, call;
 };
 
 struct proc {
@@ -91,7 +98,8 @@ struct proc {
 	uint32_t unslotted[SEG_VCPUS]; /* seg_header.unslotted before its fork */
 	struct patience patience[SEG_VCPUS];
 	uint64_t away_since[SEG_VCPUS]; /* ns of its CPU; 0: it was not away */
-	int stat_fd[SEG_VCPUS];		/* of the thread in /proc, + 1; 0: none is open */
+	struct host_files host[SEG_VCPUS];
+	bool host_open[SEG_VCPUS];
 	struct proc *maker[SEG_VCPUS];
 	unsigned maker_vcpu[SEG_VCPUS];
 };
@@ -255,14 +263,15 @@ void session_turns_close(struct proc *);
 /* Look after those that wait. True: and again soon. */
 bool session_turns_look(struct session *);
 
-/* session_host.c: the letter of a thread's state in proc(5), 0: there is none such. */
+/* session_host.c: the letter of a thread's state in proc(5), R also while it is about to sleep;
+ * 0: there is none such. */
 char session_host_state(pid_t pid, pid_t tid);
 char session_thread_state(struct proc *, unsigned v);
 bool session_host_gone(char state);
 bool session_host_stopped(char state);
 /* In one and the same system call, and not while it waits for the machine before or after one. */
 bool session_sleeps_in_call(struct proc *, unsigned v);
-void session_forget_stat(struct proc *, unsigned v);
+void session_forget_state(struct proc *, unsigned v);
 
 /* session_house.c */
 void session_close_house(struct session *);

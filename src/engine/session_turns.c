@@ -300,22 +300,37 @@ static bool was_woken(struct proc *p, unsigned v, const struct cpu_state *c,
 	return state != 'S' || rings(p, v);
 }
 
+static bool is_awaited(struct proc *p, unsigned v, const struct cpu_state *c,
+		       const struct proc *next)
+{
+	return v < threads_of(p) && !p->given_up[v] &&
+	       (may_wake(p, v, c) || was_woken(p, v, c, next));
+}
+
 /*
  * The choice of the next one must not depend on how fast the host is. Nobody of @c runs; so once
  * those that may wake others have done so, and those that are awake have rung, all is known.
+ * Whoever was not as far last time is looked at first: most likely it is not yet.
  */
-static bool unsettled(struct session *s, const struct cpu_state *c, const struct proc *next)
+static bool unsettled(struct session *s, struct cpu_state *c, const struct proc *next)
 {
+	if (c->awaited && is_awaited(c->awaited, c->awaited_vcpu, c, next))
+		return true;
+	c->awaited = NULL;
 	for (unsigned woken = 0; woken < 2; woken++)
 		for (unsigned i = 0; i < s->nprocs; i++) {
 			struct proc *p = &s->procs[i];
 
 			if (p->base && !p->dead && p->leaving && !p->given_up[0])
 				return true; /* its end may wake another process */
-			for (unsigned v = 0; v < threads_of(p); v++)
-				if (!p->given_up[v] &&
-				    (woken ? was_woken(p, v, c, next) : may_wake(p, v, c)))
-					return true;
+			for (unsigned v = 0; v < threads_of(p); v++) {
+				if (p->given_up[v] ||
+				    !(woken ? was_woken(p, v, c, next) : may_wake(p, v, c)))
+					continue;
+				c->awaited = p;
+				c->awaited_vcpu = v;
+				return true;
+			}
 		}
 	return false;
 }
@@ -367,6 +382,11 @@ static uint64_t cycles_now(const struct seg_vcpu *vcpu)
 	return cycles;
 }
 
+static bool in_step(uint64_t ns, uint64_t other)
+{
+	return (other > ns ? other - ns : ns - other) <= STEP_NS;
+}
+
 static uint64_t clock_of(const struct session *s, const struct cpu_state *c)
 {
 	uint64_t ns = quipu_system_now(s->system, (unsigned)(c - s->cpus));
@@ -410,7 +430,7 @@ static bool is_ahead(struct session *s, const struct cpu_state *c, uint64_t ns,
 		uint64_t other = d == c ? ns : clock_of(s, d);
 
 		if (d == c || d->short_turns >= SHORT_TURNS || other > ns ||
-		    (other == ns && d > c) || ns - other > STEP_NS)
+		    (other == ns && d > c) || !in_step(ns, other))
 			continue;
 		if (!has_work(s, d, who))
 			continue;
@@ -422,14 +442,16 @@ static bool is_ahead(struct session *s, const struct cpu_state *c, uint64_t ns,
 	return false;
 }
 
-/* Before all of @p may end: do others of it run? They will stand at the ends of their turns. */
+/* Before all of @p may end: do others of it run? They will stand at the ends of their turns. Also
+ * one that seems to be behind by now: while a thread folds, its clock is seen as of its last bell.
+ */
 static bool others_run(struct session *s, struct proc *p, const struct cpu_state *c, uint64_t ns)
 {
 	for (unsigned i = 0; s->crowded && i < s->machine->ncpus; i++) {
 		const struct cpu_state *d = &s->cpus[i];
 
 		if (d != c && d->turn == p && d->short_turns < SHORT_TURNS &&
-		    clock_of(s, d) - ns <= STEP_NS && has_work(s, d, p))
+		    in_step(ns, clock_of(s, d)) && has_work(s, d, p))
 			return true;
 	}
 	return false;
@@ -760,7 +782,7 @@ void session_turns_leave(struct session *s, struct cpu_state *c, struct proc *p,
 	if (!session_takes_turns(s))
 		return;
 	wait_no_more(s, p, v, TURN_NONE);
-	session_forget_stat(p, v);
+	session_forget_state(p, v);
 	free_turn(s, c, p, v);
 	if (!p->dead && !p->leaving && session_vcpu(p, v)->reason & SEG_BELL_EXIT) {
 		p->turn[v] = TURN_LEFT;
@@ -776,7 +798,7 @@ void session_turns_take_over(struct session *s, struct proc *q, unsigned u, stru
 			     unsigned v, struct cpu_state *c)
 {
 	wait_no_more(s, q, u, TURN_NONE);
-	session_forget_stat(q, u);
+	session_forget_state(q, u);
 	maker_stops(s, q, u);
 	p->since[v] = q->since[u];
 	p->turn_ends[v] = 0;
@@ -873,7 +895,7 @@ static void look_at(struct session *s, struct proc *p)
 void session_turns_close(struct proc *p)
 {
 	for (unsigned v = 0; v < SEG_VCPUS; v++)
-		session_forget_stat(p, v);
+		session_forget_state(p, v);
 }
 
 bool session_turns_look(struct session *s)

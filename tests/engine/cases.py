@@ -136,7 +136,8 @@ def wait_until(what, seconds=60):
 
 
 def case_18():
-    machine = subprocess.Popen([SEGRUN, "-k", "-o", f"{TMP}/k", PLUGIN, "qemu-riscv64", guest("spin")], env=ENV)
+    machine = subprocess.Popen([SEGRUN, "-k", "-o", f"{TMP}/k", PLUGIN, "qemu-riscv64", guest("spin")], env=ENV,
+                               stdout=subprocess.DEVNULL)
     child = []
 
     def waits():

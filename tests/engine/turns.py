@@ -60,6 +60,26 @@ def same_sums():
     check("and their sum is what the program as a whole retired", whole == [sum(workers)], f"{whole} {workers}")
 
 
+def recorded(tree, event, period, *command):
+    """[(rank of the thread by its birth, its CPU, time, ip)] of the samples, and how record ended. The host numbers threads
+    from the first one on, which ran first, and after its last number from the beginning."""
+    made = run(QUIPU, "record", "-m", tree, "-o", "turns.data", "-e", event, "-c", period, "--", *command)
+    lines = run(QUIPU, "script", "-i", "turns.data", "-F", "tid,cpu,time,ip").stdout.split("\n")
+    words = [re.match(r"\s*(\d+) \[(\d+)\]\s+([\d.]+):\s+(\w+)", line) for line in lines]
+    tids = [int(m[1]) for m in words if m]
+    rank = {tid: i for i, tid in enumerate(sorted(set(tids), key=lambda tid: (tid - tids[0]) % (1 << 22)))}
+    return [(rank[int(m[1])], int(m[2]), float(m[3]), m[4]) for m in words if m], made
+
+
+def same_choice():
+    """Who is next when a child ends: its parent, if it waits longest, though the host may be slow to wake it."""
+    runs = [recorded(machine(1), "instructions:u", "100", guest("crowd"), "fork", "5") for _ in range(6)]
+    first = runs[0][0]
+    check("five threads that fork, six recordings: the same threads run in the same order",
+          len(first) > 50 and all(got == first for got, _ in runs),
+          [next((x for x in zip(first, got) if x[0] != x[1]), len(got)) for got, _ in runs] + [runs[0][1].stderr])
+
+
 def same_turns(cpus):
     tree = machine(cpus)
     runs = [stat(tree, guest("team"), "12", "3000000") for _ in range(3)]
@@ -71,13 +91,9 @@ def same_turns(cpus):
           int(first[0][0]) > 12 * 2 * 3000000, first)
     samples = []
     for i in (1, 2):
-        made = run(QUIPU, "record", "-m", tree, "-o", f"{i}.data", "-e", "cycles:u", "-c", "500009", "--", guest("team"), "6",
-                   "5000000")
-        lines = run(QUIPU, "script", "-i", f"{i}.data", "-F", "tid,cpu,time,ip").stdout.split("\n")
-        words = [re.match(r"\s*(\d+) \[(\d+)\]\s+([\d.]+):\s+(\w+)", line) for line in lines]
-        rank = {tid: i for i, tid in enumerate(sorted({int(m[1]) for m in words if m}))}
-        samples.append([(rank[int(m[1])], int(m[2]), float(m[3]), m[4]) for m in words if m])
-        check(f"{cpus} CPUs: record works ({i})", made.returncode == 0 and len(samples[-1]) > 100, made.stderr)
+        got, made = recorded(tree, "cycles:u", "500009", guest("team"), "6", "5000000")
+        samples.append(got)
+        check(f"{cpus} CPUs: record works ({i})", made.returncode == 0 and len(got) > 100, made.stderr)
     check(f"{cpus} CPUs: two recordings have the same samples at the same times of the same CPUs", samples[0] == samples[1],
           [x for x in zip(*samples) if x[0] != x[1]][:4])
     for cpu in range(cpus):
@@ -212,6 +228,7 @@ def unheard():
 same_sums()
 same_turns(1)
 same_turns(2)
+same_choice()
 too_many()
 crowds()
 bereft()
