@@ -49,8 +49,9 @@ void gate_wake(void *gate, struct quipu_event *, unsigned bits);
 void gate_sigio(void *gate, struct quipu_event *, int code);
 int gate_attach(struct gate *, struct quipu_system *, const struct gate_config *);
 /*
- * gate_run - serve until @child and everything it started are gone (the caller is their subreaper).
- * *status: the wait status of @child. @stop: set by a signal handler: pass it on to the child.
+ * gate_run - serve, by threads too (so the caller forked @child before), until @child and
+ * everything it started are gone (the caller is their subreaper). *status: the wait status of
+ * @child. @stop: set by a signal handler: pass it on to the child.
  */
 int gate_run(struct gate *, pid_t child, int *status, volatile int *stop);
 void gate_free(struct gate *);

@@ -263,11 +263,13 @@ static int listen_at(struct rtas_door *d, long pid)
 	return 0;
 }
 
-static int start(struct rtas_door *d)
+int rtas_door_start(struct rtas_door *d)
 {
 	sigset_t all, old;
 	int err;
 
+	if (!d)
+		return 0;
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &old);
 	err = pthread_create(&d->thread, NULL, door_thread, d);
@@ -294,14 +296,12 @@ struct rtas_door *rtas_door_open(const struct quipu_machine *machine, long pid, 
 	d->lpar = quipu_lpar_new(machine, &notes);
 	quipu_notes_free(&notes);
 	*error = d->lpar ? listen_at(d, pid) : -EINVAL;
-	if (!*error) {
-		quipu_lpar_set_clock(d->lpar, host_ns, NULL);
-		*error = start(d);
+	if (*error) {
+		rtas_door_close(d);
+		return NULL;
 	}
-	if (!*error)
-		return d;
-	rtas_door_close(d);
-	return NULL;
+	quipu_lpar_set_clock(d->lpar, host_ns, NULL);
+	return d;
 }
 
 void rtas_door_close(struct rtas_door *d)

@@ -14,10 +14,13 @@
 struct rtas_door;
 
 /*
- * rtas_door_open - serve @machine's RTAS under the name of process @pid. NULL with *error 0: the
- *	machine has no hypervisor; else a negative errno. rtas_door_close - NULL is fine.
+ * rtas_door_open - a door to @machine's RTAS under the name of process @pid: what is asked waits.
+ *	NULL with *error 0: the machine has no hypervisor; else a negative errno.
+ * rtas_door_start - answer, by a thread. NULL is fine; 0 or a negative errno.
+ * rtas_door_close - NULL is fine.
  */
 struct rtas_door *rtas_door_open(const struct quipu_machine *, long pid, int *error);
+int rtas_door_start(struct rtas_door *);
 void rtas_door_close(struct rtas_door *);
 
 /*

@@ -21,6 +21,7 @@
 #include <unistd.h>
 
 #include "client/gate_impl.h"
+#include "client/rtas_door.h"
 
 #define ROUND 64 /* sources served between two waits */
 #define LOOK_MS                                                                                    \
@@ -452,7 +453,14 @@ int gate_run(struct gate *g, pid_t child, int *status, volatile int *stop)
 {
 	struct epoll_event ev[ROUND];
 	bool over = false;
+	int err = session_serve_house(g->session);
 
+	if (!err)
+		err = rtas_door_start(g->config.door);
+	if (err) {
+		kill(child, SIGKILL);
+		return err;
+	}
 	g->child = child;
 	reap(g, child, status, &over);
 	while (!over) {

@@ -275,7 +275,7 @@ static void child_main(const struct session *s, int go, int fail, char **argv)
 
 static int spawn(struct session *s, struct session_error *err)
 {
-	int go[2], fail[2];
+	int go[2], fail[2], rc;
 	char **argv = session_qemu_argv(s, s->argv);
 
 	if (!argv)
@@ -301,6 +301,9 @@ static int spawn(struct session *s, struct session_error *err)
 		s->child = 0;
 		return refuse(err, -errno, "cannot start a program: %s", strerror(errno));
 	}
+	rc = session_watch_begin(s);
+	if (rc)
+		return refuse(err, rc, "cannot start a program: %s", strerror(-rc));
 	s->child_pidfd = session_watch(s, s->child);
 	return 0;
 }

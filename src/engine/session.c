@@ -58,26 +58,35 @@ static void *watch_processes(void *arg)
 	}
 }
 
-static int watch_start(struct session *s)
+static int watch_open(struct session *s)
 {
 	struct epoll_event ev = {.events = EPOLLIN};
-	sigset_t all, old;
-	int err;
 
 	s->watch_fd = epoll_create1(EPOLL_CLOEXEC);
 	if (s->watch_fd < 0 || pipe2(s->stop_fd, O_CLOEXEC))
 		return -errno;
 	ev.data.fd = s->stop_fd[0];
-	if (epoll_ctl(s->watch_fd, EPOLL_CTL_ADD, s->stop_fd[0], &ev))
-		return -errno;
+	return epoll_ctl(s->watch_fd, EPOLL_CTL_ADD, s->stop_fd[0], &ev) ? -errno : 0;
+}
+
+int session_thread(pthread_t *thread, void *(*fn)(void *), struct session *s)
+{
+	sigset_t all, old;
+	int err;
+
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &old);
-	err = pthread_create(&s->watcher, NULL, watch_processes, s);
+	err = pthread_create(thread, NULL, fn, s);
 	pthread_sigmask(SIG_SETMASK, &old, NULL);
-	if (err)
-		return -err;
-	s->watching = true;
-	return 0;
+	return -err;
+}
+
+int session_watch_begin(struct session *s)
+{
+	int err = session_thread(&s->watcher, watch_processes, s);
+
+	s->watching = !err;
+	return err;
 }
 
 int session_watch(struct session *s, pid_t pid)
@@ -273,7 +282,7 @@ struct session *session_new(const struct quipu_machine *machine,
 	s->procs = calloc(SEG_PROCS, sizeof(*s->procs));
 	rc = s->cpus && s->procs ? make_segment(s) : -ENOMEM;
 	if (!rc)
-		rc = watch_start(s);
+		rc = watch_open(s);
 	if (rc)
 		goto fail;
 	fill_header(s);

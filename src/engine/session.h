@@ -106,6 +106,8 @@ void session_free(struct session *);
  * session_open_house - after session_attach, instead of session_prepare. Returns an eventfd that
  * is readable whenever session_serve has something to do (the caller reads it before), or
  * -errno.
+ * session_serve_house - begins to pass rings on to it, by threads: after the first program was
+ * forked, for a child that was forked beside a thread may not even allocate. 0 or -errno.
  * session_serve - serve whatever is due, without waiting; true when anything was.
  * session_refresh - what the running threads have counted up to now becomes visible; waits at
  * most a few ms.
@@ -130,6 +132,7 @@ struct session_hooks {
 	void *arg;
 };
 int session_open_house(struct session *, const struct session_hooks *);
+int session_serve_house(struct session *);
 bool session_serve(struct session *);
 void session_refresh(struct session *);
 void session_sync(struct session *);

@@ -54,9 +54,6 @@ static const quipu_signal house_signals[] = {
 
 int session_open_house(struct session *s, const struct session_hooks *hooks)
 {
-	sigset_t all, old;
-	int err;
-
 	s->house = true;
 	s->head->house = 1;
 	s->head->quantum = 4096; /* clients may want something of a running thread soon */
@@ -71,12 +68,18 @@ int session_open_house(struct session *s, const struct session_hooks *hooks)
 	if (s->bell_fd < 0)
 		return -errno;
 	s->head->machine_asleep = 1;
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &old);
-	err = pthread_create(&s->bell, NULL, pass_bell_on, s);
-	pthread_sigmask(SIG_SETMASK, &old, NULL);
+	return s->bell_fd;
+}
+
+int session_serve_house(struct session *s)
+{
+	int err = session_watch_begin(s);
+
+	if (err)
+		return err;
+	err = session_thread(&s->bell, pass_bell_on, s);
 	s->bell_running = !err;
-	return err ? -err : s->bell_fd;
+	return err;
 }
 
 void session_close_house(struct session *s)

@@ -2,10 +2,11 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """Threads and processes: per-thread counts sum to the whole, frequency holds per busy CPU, forks and execs are told."""
 import os
+import platform
 import shutil
 from collections import Counter, defaultdict
 
-from harness import disassembly, equal, guest, holds, main, need, test, value
+from harness import disassembly, environment, equal, guest, holds, main, need, test, value
 
 
 @test("4 threads: per-thread counts sum to the whole, and the four workers are equal")
@@ -81,6 +82,17 @@ def execs(work):
     holds(whole > alone + 10000, f"{whole} with /bin/true, {alone} without")
     result = work.quipu("stat", "-e", "instructions", "--", guest("execer"), "/bin/true")
     holds("not whole" not in result.out + result.err, f"said to be uncounted\n{result}")
+
+
+@test("no program is forked beside a thread of ours: its process may have to allocate before it is the program")
+def forked_alone(work):
+    env = environment(work.folder, LD_PRELOAD=os.environ["QUIPU_FORK_ALONE"])
+    stat = ["stat", "-e", "instructions:u", "--", guest("recurse"), "5"]
+    record = ["record", "-o", work.path("data"), "-e", "instructions:u", "-c", "1000", "--", guest("recurse"), "20"]
+    ways = [("lpar", []), ("riscv", []), *([("x86", ["--seccomp"])] if platform.machine() == "x86_64" else [])]
+    through = [["exec", "-m", machine, *more, "--", "true"] for machine, more in ways]
+    for words in (stat, record, *through):
+        work.quipu(*words, env=env, status=0)
 
 
 @test("the program's status is quipu's: 0, 3, 200, and 128 + signal")
