@@ -15,6 +15,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -27,8 +28,9 @@
 #include "engine/session.h"
 #include "platform/imc/catalog.h"
 
-#define TREE_MAGIC 0xd00dfeedu
-#define MAX_DIRS   24
+#define TREE_MAGIC  0xd00dfeedu
+#define MAX_DIRS    24
+#define DTC_SECONDS 10 /* of CPU time; a tree of a thousand CPUs takes a small part of one */
 
 extern char **environ;
 
@@ -135,6 +137,41 @@ static void print_dtc_error(const char *file, const char *said)
 	cli_error("%s: dtc cannot compile it: %.*s", file, (int)strcspn(p, "\n"), p);
 }
 
+/* What it used is accounted a little less finely than the limit is kept. */
+static bool ran_out(const struct rusage *usage)
+{
+	long us = usage->ru_utime.tv_usec + usage->ru_stime.tv_usec;
+
+	return usage->ru_utime.tv_sec + usage->ru_stime.tv_sec + us / 1000000 >= DTC_SECONDS - 1;
+}
+
+/* How dtc ended that has compiled nothing. */
+static void print_dtc_end(const char *file, int status, const struct rusage *usage,
+			  const char *said)
+{
+	if (!WIFSIGNALED(status))
+		print_dtc_error(file, said);
+	else if (ran_out(usage))
+		cli_error(
+			"%s: dtc cannot compile it: it had not ended after %d s of CPU time and was "
+			"stopped; look for a number of cells that is far too large",
+			file, DTC_SECONDS);
+	else
+		cli_error("%s: dtc cannot compile it: it was killed by signal %d (%s)", file,
+			  WTERMSIG(status), strsignal(WTERMSIG(status)));
+}
+
+/*
+ * Some broken trees make dtc loop for ever. The limit is the kernel's to keep, also when nobody
+ * waits for dtc any more; that it is hard at once spares a core file.
+ */
+static void limit_dtc(pid_t pid)
+{
+	const struct rlimit most = {DTC_SECONDS, DTC_SECONDS};
+
+	prlimit(pid, RLIMIT_CPU, &most, NULL); /* refused where a lower one stands */
+}
+
 /* Start dtc with its output in a pipe and its messages in the file @errors. */
 static int start_dtc(const char *file, const char *dir, int errors, pid_t *pid, int *out)
 {
@@ -156,6 +193,7 @@ static int start_dtc(const char *file, const char *dir, int errors, pid_t *pid, 
 		close(pipefd[0]);
 		return -err;
 	}
+	limit_dtc(*pid);
 	*out = pipefd[0];
 	return 0;
 }
@@ -165,6 +203,7 @@ static int compile(const char *file, struct bytes *out)
 {
 	char said[2048] = "", *dir = strdup(file), *slash = dir ? strrchr(dir, '/') : NULL;
 	int errors = -1, fd = -1, err, status = 0;
+	struct rusage usage = {0};
 	pid_t pid;
 	ssize_t n;
 
@@ -189,7 +228,7 @@ static int compile(const char *file, struct bytes *out)
 	close(fd);
 	if (err)
 		kill(pid, SIGKILL);
-	while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
+	while (wait4(pid, &status, 0, &usage) < 0 && errno == EINTR)
 		;
 	n = pread(errors, said, sizeof(said) - 1, 0);
 	said[n < 0 ? 0 : n] = '\0';
@@ -200,7 +239,7 @@ static int compile(const char *file, struct bytes *out)
 		return -1;
 	}
 	if (!WIFEXITED(status) || WEXITSTATUS(status)) {
-		print_dtc_error(file, said);
+		print_dtc_end(file, status, &usage, said);
 		return -1;
 	}
 	return 0;

@@ -155,6 +155,22 @@ def dtb(work):
         traces.check()
 
 
+@test("a tree source at which the device tree compiler loops for ever: it is stopped, and that is said")
+def endless(work):
+    # As Debian's does at #interrupt-cells = <0xffffffff>; other versions may not.
+    os.mkdir(work.path("bin"))
+    with open(work.path("bin/dtc"), "w", encoding="utf-8") as file:
+        file.write("#!/bin/sh\nwhile :; do :; done\n")
+    os.chmod(work.path("bin/dtc"), 0o755)
+    with open(work.path("endless.dts"), "w", encoding="utf-8") as file:
+        file.write("/dts-v1/; / { };\n")
+    env = environment(work.folder)
+    env["PATH"] = work.path("bin") + ":" + env["PATH"]
+    traces = Traces(work)
+    one_line_error(work.quipu("machine", "check", "endless.dts", env=env), "endless.dts", "dtc", "had not ended after 10 s")
+    traces.check()
+
+
 @test("a file that is no perf.data, or half of one, is refused by report and script")
 def data(work):
     work.record("-e", "instructions", "-c", "1000", "--", guest("recurse"), "15")
