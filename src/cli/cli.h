@@ -58,8 +58,9 @@ char **cli_machine_names(void);
 void cli_machine_names_free(char **);
 /* Is there a shipped machine @name here? */
 bool cli_machine_shipped(const char *name);
-/* The machine that fits an ELF machine number: 243 riscv, 21 power9, 43 rock, 62 x86; NULL for
- * others. */
-const char *cli_machine_for_elf(unsigned e_machine);
+/* The machine whose instruction set is that of program @elf: riscv, power9 (little-endian), rock
+ * (big-endian), x86; NULL for others. */
+struct elf_facts;
+const char *cli_machine_for_elf(const struct elf_facts *);
 
 #endif

@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #include "cli/cli.h"
+#include "cli/host.h"
 #include "cli/options.h"
 #include "client/gate.h"
 #include "client/notifier.h"
@@ -52,7 +53,9 @@ static const char usage[] =
 	"Runs COMMAND (perf, a program that uses perf_event_open, a shell) on a machine: it sees that machine's CPUs and\n"
 	"PMUs, and programs of the machine's instruction set that it starts run under the engine.\n"
 	"\n"
-	"  -m, --machine M    a machine of `quipu machine list`, or a .dts/.dtb file (default: riscv)\n"
+	"  -m, --machine M    a machine of `quipu machine list`, or a .dts/.dtb file (default: that of the first program of\n"
+	"                     another instruction set among COMMAND and ARGS; where ARGS name a program of this host, that of\n"
+	"                     its set: x86; else riscv)\n"
 	"      --paranoid N   perf_event_paranoid of the machine (default -1: the machine is its user's own)\n"
 	"      --engine       COMMAND itself runs under the engine too (it must be of the machine's instruction set): a\n"
 	"                     program that measures itself is counted exactly\n"
@@ -102,8 +105,10 @@ static int parse_options(struct options *o, int argc, char **argv)
 
 	int rc;
 
-	*o = (struct options){.run.paranoid = -1, .run.machine = "riscv", .machine = getpid()};
+	*o = (struct options){.run.paranoid = -1, .machine = getpid()};
 	rc = options_parse(&set, o, &o->run, argc, argv, &o->argv);
+	if (!rc && !o->run.machine)
+		o->run.machine = host_machine_of(o->argv);
 	if (!rc && o->engine && o->seccomp)
 		rc = cli_error(
 			     "--engine and --seccomp exclude each other: a client under the engine has the preload "

@@ -178,19 +178,55 @@ int host_targets(const char *pids, const char *tids, pid_t **out, size_t *n)
 
 /* ---- the choice ---- */
 
+static bool is_program(const char *name, struct elf_facts *elf)
+{
+	char *path = cli_find_program(name), why[512];
+	bool is = path && !elf_read(path, elf, why, sizeof(why));
+
+	free(path);
+	return is;
+}
+
+static bool is_host_set(const struct elf_facts *elf)
+{
+	return HOST_ELF != EM_NONE && elf->machine == HOST_ELF &&
+	       elf->big_endian == (__BYTE_ORDER__ == __ORDER_BIG_ENDIAN__);
+}
+
 /* A program of the host's own, through a script's interpreter. */
 static bool is_native(char **argv)
 {
-	char **script = cli_interpreted(argv), why[512];
-	char *path = cli_find_program(script ? script[0] : argv[0]);
+	char **script = cli_interpreted(argv);
 	struct elf_facts elf;
-	bool native = path && HOST_ELF != EM_NONE && !elf_read(path, &elf, why, sizeof(why)) &&
-		      elf.machine == HOST_ELF &&
-		      elf.big_endian == (__BYTE_ORDER__ == __ORDER_BIG_ENDIAN__);
+	bool native = is_program(script ? script[0] : argv[0], &elf) && is_host_set(&elf);
 
-	free(path);
 	cli_free_argv(script);
 	return native;
+}
+
+/* The first word is the client, and the second may be its own (perf stat, perf test): names of
+ * programs of the host, too. */
+static bool is_given(char *const words[], size_t i)
+{
+	return i > 1 || (i && strchr(words[i], '/'));
+}
+
+const char *host_machine_of(char *const argv[])
+{
+	const char *machine = NULL;
+	bool foreign = false;
+
+	for (size_t i = 0; argv[i] && !foreign; i++) {
+		struct elf_facts elf;
+		const char *name = is_program(argv[i], &elf) ? cli_machine_for_elf(&elf) : NULL;
+
+		if (!name || !cli_machine_shipped(name))
+			continue;
+		foreign = !is_host_set(&elf);
+		if (foreign || (!machine && is_given(argv, i)))
+			machine = name;
+	}
+	return machine ? machine : "riscv";
 }
 
 /* Open @e as it would be, and close it. 0 or -errno. */

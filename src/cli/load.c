@@ -25,6 +25,7 @@
 
 #include "cli/cli.h"
 #include "config.h"
+#include "engine/elf.h"
 #include "engine/session.h"
 #include "platform/imc/catalog.h"
 
@@ -520,7 +521,7 @@ bool cli_machine_shipped(const char *name)
 	return found;
 }
 
-const char *cli_machine_for_elf(unsigned e_machine)
+const char *cli_machine_for_elf(const struct elf_facts *elf)
 {
 	static const struct {
 		enum quipu_isa isa;
@@ -533,7 +534,9 @@ const char *cli_machine_for_elf(unsigned e_machine)
 	};
 
 	for (size_t i = 0; i < sizeof(machine) / sizeof(machine[0]); i++)
-		if (quipu_isa_elf(machine[i].isa) == e_machine && session_runs(machine[i].isa))
+		if (quipu_isa_elf(machine[i].isa) == elf->machine &&
+		    elf->big_endian == (machine[i].isa == QUIPU_ISA_SPARC64) &&
+		    session_runs(machine[i].isa))
 			return machine[i].name;
 	return NULL;
 }

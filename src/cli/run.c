@@ -101,7 +101,7 @@ static const char *choose_machine(const char *program, int *status)
 		*status = rc == -ENOENT || rc == -ENOTDIR ? 127 : 126;
 		return NULL;
 	}
-	name = elf.big_endian == (elf.machine == 43) ? cli_machine_for_elf(elf.machine) : NULL;
+	name = cli_machine_for_elf(&elf);
 	if (name && !cli_machine_shipped(name)) {
 		cli_error(
 			"%s is a program for %s, and the machine that runs those is not installed; name one with -m "

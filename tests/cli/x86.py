@@ -5,7 +5,7 @@ import os
 import re
 import subprocess
 
-from harness import equal, holds, main, need, test, value
+from harness import equal, guest, holds, main, need, test, value
 
 
 @test("a program of the host is counted on machine x86, the same in every run")
@@ -43,6 +43,19 @@ def no_interpreter(work):
         result = work.quipu(*command, "--", path, status=127)
         holds("/no/such/interpreter: No such file" in result.err, result.err)
     holds(not os.path.exists(data), "record left a file")
+
+
+@test("exec of a command without -m: the machine is that of the programs among its words, and perf counts what stat does")
+def without_machine(work):
+    need("perf")
+    need("qemu-x86_64")
+    for program in (["/bin/true"], [guest("recurse"), "10"]):
+        err = work.quipu("exec", "--", "perf", "stat", "-x,", "-e", "instructions:u", *program, status=0).err
+        counted = next(int(line.split(",")[0]) for line in err.splitlines() if ",instructions" in line)
+        equal(counted, work.count("instructions:u", *program, options=["-m", "riscv" if program[1:] else "x86"]), program[0])
+    for more, name in ([], "riscv64"), (["/bin/true"], "x86_64"), (["/bin/true", guest("recurse")], "riscv64"):
+        told = work.quipu("exec", "--", "sh", "-c", "uname -m", *more, status=0).out
+        equal(told.strip(), name, f"with the words {more}")
 
 
 @test("make -j2 of a C project: every process is followed")

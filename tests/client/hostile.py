@@ -223,13 +223,13 @@ settle(before + 2)  # the connection, and the watch on us
 @test("the machine outlives the command's children, and ends with the last of them")
 def lingering(work):
     start = time.monotonic()
-    subprocess.run([QUIPU, "exec", "--", "sh", "-c", "sleep 1 & exit 0"], check=True, timeout=120)
+    subprocess.run([QUIPU, "exec", "-m", "riscv", "--", "sh", "-c", "sleep 1 & exit 0"], check=True, timeout=120)
     assert time.monotonic() - start >= 0.9, "it ended before its background job"
 
 
 @test("the machine killed: its clients and programs end by themselves")
 def machine_killed(work):
-    p = subprocess.Popen([QUIPU, "exec", "--", "perf", "stat", "-e", "cycles", "sleep", "1"], stdout=subprocess.DEVNULL,
+    p = subprocess.Popen([QUIPU, "exec", "-m", "riscv", "--", "perf", "stat", "-e", "cycles", "sleep", "1"], stdout=subprocess.DEVNULL,
                          stderr=subprocess.PIPE, start_new_session=True)
     time.sleep(0.4)
     os.kill(p.pid, signal.SIGKILL)

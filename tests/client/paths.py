@@ -46,15 +46,15 @@ SHELL_OWN = "8\n8\n0-7\ncpu\nsoftware\n"
 
 
 def both(work, *words):
-    without = run(work, QUIPU, "exec", "--no-ns", "--", *words)
+    without = run(work, QUIPU, "exec", "-m", "riscv", "--no-ns", "--", *words)
     need_namespace(work)
-    equal(without, run(work, QUIPU, "exec", "--", *words), "without and with a namespace")
+    equal(without, run(work, QUIPU, "exec", "-m", "riscv", "--", *words), "without and with a namespace")
     return without
 
 
 @test("a shell and its commands see the machine without a namespace")
 def shell(work):
-    got = run(work, QUIPU, "exec", "--no-ns", "--", "bash", "-c", SHELL)
+    got = run(work, QUIPU, "exec", "-m", "riscv", "--no-ns", "--", "bash", "-c", SHELL)
     assert got.startswith(SHELL_OWN), got[:200]
     both(work, "bash", "-c", SHELL)
 
@@ -66,7 +66,7 @@ def python(work):
 
 @test("no file of the machine's is left when the command has ended")
 def removed(work):
-    run(work, QUIPU, "exec", "--no-ns", "--", "true", env=dict(os.environ, TMPDIR=work.folder))
+    run(work, QUIPU, "exec", "-m", "riscv", "--no-ns", "--", "true", env=dict(os.environ, TMPDIR=work.folder))
     equal([f for f in os.listdir(work.folder) if "quipu-tree" in f], [], "what is left")
 
 
@@ -80,7 +80,7 @@ def names(work):
 @test("a descriptor of a program of the machine's is run as its name is")
 def by_descriptor(work):
     code = f"import os; os.execve(os.open({GUEST!r}, os.O_RDONLY), ['it'], os.environ)"
-    run(work, QUIPU, "exec", "--", sys.executable, "-c", code)
+    run(work, QUIPU, "exec", "-m", "riscv", "--", sys.executable, "-c", code)
 
 
 @test("models and call stacks are off again when the last event is closed")
@@ -103,7 +103,7 @@ open_one = subprocess.Popen(["perf", "stat", "-a", "-e", "L1-dcache-load-misses"
 assert settled(lambda: features() != before) != before
 os.killpg(open_one.pid, signal.SIGKILL); open_one.wait()
 """
-    got = run(work, QUIPU, "exec", "--", sys.executable, "-c", code).split()
+    got = run(work, QUIPU, "exec", "-m", "riscv", "--", sys.executable, "-c", code).split()
     equal(got, [got[0], got[0], got[0], "True"], "features before, after perf stat, after perf record -g; the same counts again")
 
 

@@ -179,7 +179,7 @@ def helper(work):
     words, why = ("perf", "stat", "-x,", "-e", "instructions", "true"), "none of this machine's instruction set"
     err = on_machine(work, *words).stderr
     assert "<not counted>" in err and err.count(why) == 1, err
-    err = run(work, QUIPU, "exec", "--host-events", "--", *words).stderr
+    err = run(work, QUIPU, "exec", "-m", "riscv", "--host-events", "--", *words).stderr
     assert why not in err and err.count("an instruction a cycle, and 0 of other events: modelled") == 1, err
     err = on_machine(work, "perf", "stat", "-x,", "-e", "instructions", "sh", "-c", f"{guest('true')}; true").stderr
     assert why not in err, err
