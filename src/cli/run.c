@@ -369,6 +369,10 @@ static void tell_end(const struct run *run, const struct session_facts *f)
 		fprintf(stderr,
 			"quipu: the program was killed by signal %d (%s); counts are those up to then\n",
 			WTERMSIG(status), strsignal(WTERMSIG(status)));
+	else if (!f->threads && f->bells_lost)
+		fputs("quipu: the program went on without its machine, which had not answered it for 10 s (was quipu stopped?); "
+		      "nothing was counted\n",
+		      stderr);
 	else if (!f->threads)
 		fprintf(stderr,
 			"quipu: the program died before its first instruction: QEMU could not start it and ended with "

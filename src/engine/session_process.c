@@ -123,7 +123,6 @@ static bool take_over(struct session *s, struct proc *q, struct proc *p, unsigne
 			c->on_vcpu = v;
 			session_vcpu(p, v)->cpu = (uint32_t)(c - s->cpus);
 		}
-		s->facts.bells_lost += session_vcpu(q, u)->lost;
 		q->tasks[u] = NULL;
 		q->cpu[u] = NULL;
 		session_turns_take_over(s, q, u, p, v, c);
@@ -416,6 +415,8 @@ void session_bury(struct session *s, struct proc *p)
 	for (unsigned v = n; v-- > 0;) {
 		struct seg_vcpu *vcpu = session_vcpu(p, v);
 
+		/* Also where no thread is: its first bell may be among those, or it has left. */
+		s->facts.bells_lost += vcpu->lost;
 		if (!p->tasks[v])
 			continue;
 		session_step_on(s, p, v);
@@ -423,7 +424,6 @@ void session_bury(struct session *s, struct proc *p)
 		if (p->cpu[v])
 			session_view_vcpu(s, p->cpu[v], vcpu);
 		session_leave(s, p, v);
-		s->facts.bells_lost += vcpu->lost;
 	}
 	s->facts.own_calls |= p->seg->own_calls[0];
 	s->facts.uncounted_threads += p->seg->uncounted;

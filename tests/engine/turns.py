@@ -230,6 +230,44 @@ def unheard():
           "killed" in ended and "stopped" not in ended[:ended.index("killed")], ended)
 
 
+def begins(pid):
+    """Is it QEMU by now? What it waits for first is far behind that."""
+    try:
+        return "qemu" in os.path.basename(os.readlink(f"/proc/{pid}/exe"))
+    except OSError:
+        return False
+
+
+EARLY = {"alone": [guest("recurse"), "10"], "with threads": [guest("team"), "3", "1000"],
+         "with processes": [guest("crowd"), "fork", "3"]}
+
+
+def unheard_early():
+    """A machine that stands still before it has heard of the program at all: what is said of it then is true."""
+    machines = {}
+    for how, command in EARLY.items():
+        quipu = subprocess.Popen([QUIPU, "stat", "-x,", "-e", "instructions:u", "--", *command], env=ENV, cwd=TMP,
+                                 stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+        end, pids = time.time() + 60, []
+        while time.time() < end and not any(map(begins, pids)) and quipu.poll() is None:
+            pids = children(quipu.pid)
+        quipu.send_signal(signal.SIGSTOP)
+        machines[how] = quipu, pids
+    end, never = time.time() + 60, 0
+    for how, (quipu, pids) in machines.items():
+        while time.time() < end and any(map(alive, pids)):
+            time.sleep(0.02)
+        ended = pids and not any(map(alive, pids))
+        quipu.send_signal(signal.SIGCONT)
+        said = quipu.communicate()[1]
+        never += "went on without its machine" in said
+        check(f"a program {how}, whose machine stops before it begins, runs to its end; that waits were lost is said, and "
+              "not that it died", ended and quipu.returncode == 0 and "waits were lost" in said and "died" not in said and
+              ",exact" not in said, f"{quipu.returncode} {ended}\n{said}")
+    # The first bell of one may have been answered yet.
+    check("and that nothing of it was counted", never > 0, never)
+
+
 same_sums()
 same_turns(1)
 same_turns(2)
@@ -238,4 +276,5 @@ too_many()
 crowds()
 bereft()
 unheard()
+unheard_early()
 end()

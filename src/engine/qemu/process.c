@@ -203,8 +203,8 @@ void process_stack(struct seg_vcpu *v)
 	v->priv[HOT_FRAMES] = frames == MAP_FAILED ? 0 : (uintptr_t)frames;
 }
 
-/* A record is used by one thread after another; nothing of the last one stays but its bell numbers
- * and its ring. */
+/* A record is used by one thread after another; nothing of the last one stays but its bell numbers,
+ * how many of those were lost, and its ring. */
 static void reset_vcpu(struct seg_vcpu *v, uint32_t start)
 {
 	struct vcpu *p = vcpu_private(v);
@@ -222,7 +222,6 @@ static void reset_vcpu(struct seg_vcpu *v, uint32_t start)
 	v->tid = 0;
 	v->generation++;
 	v->request = engine.features & SEG_EMPTY ? 1 : 0; /* its first block is seen by that */
-	v->lost = 0;
 	for (unsigned slot = 0; engine.slot >= 0 && slot < QUIPU_SLOTS; slot++) {
 		if (vcpu_deadline(vcpu_index(v), slot)->armed)
 			vcpu_deadline(vcpu_index(v), slot)->armed = 0;
