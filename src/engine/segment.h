@@ -118,6 +118,8 @@ enum seg_reason {
 					above 32 bits the tid or pid of what was made, 0: nothing */
 	SEG_BELL_ORDER = 1u << 19, /* it is about to do what other CPUs must not see too soon; arg:
 				      1 it may end threads that run there */
+	SEG_BELL_WOKE = 1u << 20,  /* its call may have woken others of its CPU: they come out of
+				      theirs before it does more */
 };
 
 enum seg_state {
@@ -128,6 +130,12 @@ enum seg_state {
 	SEG_DEAD,
 	SEG_PARKED,  /* its CPU is another's: it rings SEG_BELL_TURN before it goes on */
 	SEG_CALLING, /* in a system call that does not sleep */
+};
+
+enum seg_sharing {
+	SEG_ALONE = 0,
+	SEG_SHARES,	  /* other threads take turns with this one, or may soon */
+	SEG_WITH_SLEEPER, /* and one of them sleeps in a system call */
 };
 
 /* The deadline at which a thread's turn on its CPU ends: the session's own, on the cycles. */
@@ -170,7 +178,7 @@ struct seg_vcpu {
 	 * clock_ns. */
 	uint64_t clock_cycles;
 	uint64_t clock_ns;
-	uint32_t shared; /* M: other threads take turns with this one, or may soon */
+	uint32_t shared; /* M: enum seg_sharing */
 	uint32_t nudge; /* M: ends the block that it stands in, and rings SEG_BELL_TURN; V clears it
 			 */
 	uint32_t pad4[88];

@@ -253,7 +253,8 @@ void session_turns_born(struct session *, struct proc *, unsigned v, struct proc
 bool session_turns_goes_on(struct session *, struct proc *, unsigned v, uint32_t reason);
 /* A thread was placed, or has left its CPU. */
 void session_turns_placed(struct session *);
-/* @v rings for what must not be before what other CPUs do earlier: true when it has to wait. */
+/* @v rings for what must not be before what other CPUs do earlier, or others of its own that it
+ * has woken: true when it has to wait. */
 bool session_turns_early(struct session *, struct proc *, unsigned v, uint32_t reason);
 /* @v was let go a little and rings: true when that is all there is, and it waits again. */
 bool session_turns_nudged(struct session *, struct proc *, unsigned v, uint32_t reason);

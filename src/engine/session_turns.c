@@ -10,8 +10,9 @@
  * begin before its maker sleeps, or has used up its slice. A thread sleeps when the host's kernel
  * says so. Where a turn ends is settled when it begins; at its end, as when a thread sleeps, yields
  * or ends, nobody of the CPU runs, and the choice waits until those that may wake others of it are
- * gone, and those that are awake have rung: then the one that has waited longest is next. Each of
- * these waits ends after PATIENCE_NS, and then the figures are not exact.
+ * gone, and those that are awake have rung: then the one that has waited longest is next. What a
+ * call wakes comes out of its own before the caller goes on. Each of these waits ends after
+ * PATIENCE_NS, and then the figures are not exact.
  *
  * Where every CPU has a thread, what CPUs do to each other by making threads and ending them comes
  * in the order of their clocks (is_ahead), and what may end the threads of other CPUs waits until
@@ -47,7 +48,7 @@ enum turn {
 	TURN_BORN,	/* waits until its creator stops */
 	TURN_WAITS,	/* for its CPU */
 	TURN_HAS,
-	TURN_EARLY, /* has it, and stands until other CPUs are as far */
+	TURN_EARLY, /* has it, and stands until other CPUs are as far, or who it woke has come */
 	TURN_MAKES, /* has it, and stands until what it has made is there */
 	TURN_AWAY,  /* sleeps in a system call; another may have the CPU */
 	TURN_LEFT,  /* has said that it ends, and is not gone yet: who waits for that sleeps */
@@ -199,6 +200,15 @@ static bool has_born(const struct session *s, const struct proc *p, unsigned v)
 	return p->made[v];
 }
 
+static enum seg_sharing sharing(const struct session *s, const struct cpu_state *c)
+{
+	for (unsigned i = 0; c->threads > 1 && i < s->nprocs; i++)
+		for (unsigned v = 0; v < threads_of(&s->procs[i]); v++)
+			if (s->procs[i].turn[v] == TURN_AWAY && s->procs[i].cpu[v] == c)
+				return SEG_WITH_SLEEPER;
+	return c->threads > 1 || s->crowded ? SEG_SHARES : SEG_ALONE;
+}
+
 /*
  * Ends of turns lie at whole slices of the thread's own cycles, and a turn lasts half a slice at
  * least: so it does not matter when exactly a thread hears that it is not alone any more. The end
@@ -212,7 +222,7 @@ void session_turns_deadline(struct session *s, struct cpu_state *c, struct proc 
 
 	if (!session_takes_turns(s))
 		return;
-	vcpu->shared = c->threads > 1 || s->crowded;
+	vcpu->shared = sharing(s, c);
 	if (vcpu->shared || has_born(s, p, v)) {
 		if (!p->turn_ends[v])
 			p->turn_ends[v] = ((cycles_of(vcpu) + slice / 2) / slice + 1) * slice;
@@ -457,19 +467,37 @@ static bool others_run(struct session *s, struct proc *p, const struct cpu_state
 	return false;
 }
 
-bool session_turns_early(struct session *s, struct proc *p, unsigned v, uint32_t reason)
+/* One of @c that slept was woken, and has not rung yet, or is not heard. */
+static bool someone_comes(struct session *s, const struct cpu_state *c, const struct proc *who)
+{
+	for (unsigned i = 0; i < s->nprocs; i++)
+		for (unsigned v = 0; v < threads_of(&s->procs[i]); v++)
+			if (!s->procs[i].given_up[v] && was_woken(&s->procs[i], v, c, who))
+				return true;
+	return false;
+}
+
+static bool is_early(struct session *s, struct proc *p, unsigned v, uint32_t reason)
 {
 	struct cpu_state *c = p->cpu[v];
-	bool early = false;
+	uint64_t ns;
 
-	if (reason & (SEG_BELL_ORDER | SEG_BELL_EXIT | SEG_BELL_LEAVING) && s->crowded && c &&
-	    has_turn(c, p, v)) {
-		uint64_t ns = clock_of(s, c);
+	if (!c || !has_turn(c, p, v))
+		return false;
+	if (reason & SEG_BELL_WOKE)
+		return someone_comes(s, c, p);
+	if (!s->crowded || !(reason & (SEG_BELL_ORDER | SEG_BELL_EXIT | SEG_BELL_LEAVING)))
+		return false;
+	ns = clock_of(s, c);
+	return is_ahead(s, c, ns, p, &p->patience[v]) ||
+	       (session_vcpu(p, v)->arg == 1 && !(reason & SEG_BELL_EXIT) &&
+		others_run(s, p, c, ns));
+}
 
-		early = is_ahead(s, c, ns, p, &p->patience[v]) ||
-			(session_vcpu(p, v)->arg == 1 && !(reason & SEG_BELL_EXIT) &&
-			 others_run(s, p, c, ns));
-	}
+bool session_turns_early(struct session *s, struct proc *p, unsigned v, uint32_t reason)
+{
+	bool early = is_early(s, p, v, reason);
+
 	if (early && p->turn[v] != TURN_EARLY) {
 		let_wait(s, p, v, TURN_EARLY);
 		be_patient(&p->patience[v]);

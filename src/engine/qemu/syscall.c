@@ -156,7 +156,7 @@ static void note_own(enum call call)
 	}
 }
 
-static bool shared(const struct seg_vcpu *v)
+static uint32_t shared(const struct seg_vcpu *v)
 {
 	return __atomic_load_n(&v->shared, __ATOMIC_RELAXED);
 }
@@ -317,6 +317,17 @@ static void leave(struct seg_vcpu *v, struct vcpu *p, int64_t ret)
 		pages_call(v, p, ret);
 }
 
+/*
+ * What a sleeper finds when it comes out of its call (a signal, some bytes, room for more) must not
+ * depend on how much of what follows here it can see by then.
+ */
+static void woke(struct seg_vcpu *v, const struct vcpu *p, enum io io)
+{
+	if (shared(v) == SEG_WITH_SLEEPER &&
+	    (io != IO_NONE || p->call == CALL_KILL || p->call == CALL_TGKILL))
+		fold_ring(v, SEG_BELL_WOKE, 0, p->call_pc);
+}
+
 /* Out of a system call. The CPU may have been given to another thread meanwhile. */
 static void go_on(struct seg_vcpu *v, const struct vcpu *p)
 {
@@ -352,6 +363,7 @@ static void on_syscall_ret(qemu_plugin_id_t id, unsigned vcpu, int64_t nr, int64
 		fold_syscall(v, p->call_pc);
 		if (io != IO_NONE)
 			fold_bytes(v, p->call_pc, engine.rates.bytes[io], (uint64_t)ret);
+		woke(v, p, io);
 	}
 	leave(v, p, ret);
 	select_look();

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * crowd WHAT N: N threads at once that depend on one another: each waits for all others (barrier),
- * for the one before it (order; for a byte of it, pipe), in a loop (spin, yield), forks (fork), or
- * sleeps beside the others (sleep); or the last one ends it all while the others run for ever:
- * exit, exec, a fault, SIGTERM, SIGKILL.
+ * for the one before it (order; for a byte of it, pipe; for signals and bytes, which it gets as
+ * they come, kick), in a loop (spin, yield), forks (fork), or sleeps beside the others (sleep); or
+ * the last one ends it all while the others run for ever: exit, exec, a fault, SIGTERM, SIGKILL.
  */
 #include <pthread.h>
 #include <sched.h>
@@ -23,6 +23,7 @@ static pthread_cond_t moved = PTHREAD_COND_INITIALIZER;
 static pthread_barrier_t barrier;
 static long turn, n;
 static int pipes[MOST][2];
+static pthread_t thread[MOST];
 static volatile int flag;
 static char **words;
 static char *volatile nowhere = (char *)8;
@@ -58,6 +59,37 @@ static void by_pipe(long me)
 		compute(1000 * me);
 		if (me && write(pipes[(me + 1) % n][1], &byte, 1) != 1)
 			return;
+	}
+}
+
+static void on_signal(int sig)
+{
+	(void)sig;
+}
+
+/* A signal and two bytes for the next, one by one: how many calls the next needs for them says how
+ * far this one had come. */
+static void kick(long me)
+{
+	struct sigaction act = {.sa_handler = on_signal};
+	long next = (me + 1) % n;
+	char bytes[8] = "";
+
+	if (!me)
+		sigaction(SIGUSR1, &act, NULL);
+	pthread_barrier_wait(&barrier);
+	for (int i = 0; i < 20; i++) {
+		if (i || me)
+			for (ssize_t got = 0; got < 2;) {
+				ssize_t k = read(pipes[me][0], bytes, sizeof(bytes));
+
+				got += k > 0 ? k : 0;
+			}
+		compute(1000 * me);
+		pthread_kill(thread[next], SIGUSR1);
+		for (int k = 0; k < 2; k++)
+			if (write(pipes[next][1], bytes, 1) != 1)
+				return;
 	}
 }
 
@@ -142,6 +174,7 @@ static const struct {
 	{"spin", spins},     {"yield", yields},		{"exit", ends},
 	{"exec", ends},	     {"fault", ends},		{"term", ends},
 	{"kill", ends},	     {"pipe", by_pipe},		{"sleep", sleeps},
+	{"kick", kick},
 };
 
 static void *start(void *arg)
@@ -154,8 +187,6 @@ static void *start(void *arg)
 
 int main(int argc, char **argv)
 {
-	pthread_t thread[MOST];
-
 	words = argv;
 	n = guest_arg(argc, argv, 2, 4);
 	if (argc < 2 || !strcmp(argv[1], "none") || n < 1 || n > MOST)
