@@ -14,8 +14,8 @@
  * call wakes comes out of its own before the caller goes on. Each of these waits ends after
  * PATIENCE_NS, and then the figures are not exact.
  *
- * Where every CPU has a thread, what CPUs do to each other by making threads and ending them comes
- * in the order of their clocks (is_ahead), and what may end the threads of other CPUs waits until
+ * Threads of different CPUs end in the order of their clocks, and where every CPU has a thread they
+ * are made in that order, too (is_ahead); what may end the threads of other CPUs then waits until
  * those stand at the ends of their turns (others_run).
  *
  * Still the host's are: what the threads of different CPUs do to each other in memory and by other
@@ -348,9 +348,9 @@ static bool unsettled(struct session *s, struct cpu_state *c, const struct proc 
 /* ---- the clocks of CPUs ---- */
 
 /*
- * On a machine where every CPU has a thread, what CPUs do to each other by making threads and by
- * ending them comes in the order of their clocks: a CPU that is to choose who is next, or whose
- * thread makes one or ends, waits for each other one that has work and an earlier clock. One that
+ * What CPUs do to each other by ending threads comes in the order of their clocks, and on a machine
+ * where every CPU has a thread by making them, too: a CPU that is to choose who is next, or whose
+ * thread ends or makes one, waits for each other one that has work and an earlier clock. One that
  * is far behind (it slept, and nobody knows who woke it) is not in step with the others, nor is one
  * whose threads hand the CPU to one another all the time: to wait for each would take for ever.
  */
@@ -408,6 +408,15 @@ static uint64_t clock_of(const struct session *s, const struct cpu_state *c)
 	return now > seen ? ns + bits_muldiv(now - seen, 1000000000, s->machine->hz) : ns;
 }
 
+static bool someone_waits(const struct session *s, const struct cpu_state *c)
+{
+	for (unsigned i = 0; s->waiting && i < s->nprocs; i++)
+		for (unsigned v = 0; v < threads_of(&s->procs[i]); v++)
+			if (s->procs[i].turn[v] == TURN_WAITS && s->procs[i].cpu[v] == c)
+				return true;
+	return false;
+}
+
 /* Its clock will go on by itself. Where somebody stopped its thread, so is @who of that process. */
 static bool has_work(struct session *s, const struct cpu_state *c, const struct proc *who)
 {
@@ -420,8 +429,10 @@ static bool has_work(struct session *s, const struct cpu_state *c, const struct 
 	state = p ? session_thread_state(p, v) : 0;
 	if (p && session_host_stopped(state))
 		return p == who;
+	/* One that sleeps otherwise than in a call of its own waits for a lock of QEMU's; one that
+	 * sleeps in a call is parked where another waits, and that has work. */
 	if (p)
-		return state != 'S' || rings(p, v);
+		return !session_sleeps_in_call(p, v) || rings(p, v) || someone_waits(s, c);
 	for (unsigned i = 0; i < s->nprocs; i++)
 		for (v = 0; v < threads_of(&s->procs[i]); v++) {
 			p = &s->procs[i];
@@ -435,7 +446,7 @@ static bool has_work(struct session *s, const struct cpu_state *c, const struct 
 static bool is_ahead(struct session *s, const struct cpu_state *c, uint64_t ns,
 		     const struct proc *who, struct patience *patience)
 {
-	for (unsigned i = 0; s->crowded && i < s->machine->ncpus; i++) {
+	for (unsigned i = 0; i < s->machine->ncpus; i++) {
 		const struct cpu_state *d = &s->cpus[i];
 		uint64_t other = d == c ? ns : clock_of(s, d);
 
@@ -452,15 +463,22 @@ static bool is_ahead(struct session *s, const struct cpu_state *c, uint64_t ns,
 	return false;
 }
 
+/* Its thread waits for CPUs whose clocks are earlier: for nobody of its own. */
+static bool stands_early(const struct cpu_state *d)
+{
+	return d->turn->turn[d->turn_vcpu] == TURN_EARLY &&
+	       !(session_vcpu(d->turn, d->turn_vcpu)->reason & SEG_BELL_WOKE);
+}
+
 /* Before all of @p may end: do others of it run? They will stand at the ends of their turns. Also
  * one that seems to be behind by now: while a thread folds, its clock is seen as of its last bell.
  */
 static bool others_run(struct session *s, struct proc *p, const struct cpu_state *c, uint64_t ns)
 {
-	for (unsigned i = 0; s->crowded && i < s->machine->ncpus; i++) {
+	for (unsigned i = 0; i < s->machine->ncpus; i++) {
 		const struct cpu_state *d = &s->cpus[i];
 
-		if (d != c && d->turn == p && d->short_turns < SHORT_TURNS &&
+		if (d != c && d->turn == p && d->short_turns < SHORT_TURNS && !stands_early(d) &&
 		    in_step(ns, clock_of(s, d)) && has_work(s, d, p))
 			return true;
 	}
@@ -477,6 +495,16 @@ static bool someone_comes(struct session *s, const struct cpu_state *c, const st
 	return false;
 }
 
+/* A thread that has ended may wake others yet. */
+static bool someone_leaves(struct session *s)
+{
+	for (unsigned i = 0; i < s->nprocs; i++)
+		for (unsigned v = 0; v < threads_of(&s->procs[i]); v++)
+			if (!s->procs[i].given_up[v] && still_there(&s->procs[i], v))
+				return true;
+	return false;
+}
+
 static bool is_early(struct session *s, struct proc *p, unsigned v, uint32_t reason)
 {
 	struct cpu_state *c = p->cpu[v];
@@ -486,12 +514,13 @@ static bool is_early(struct session *s, struct proc *p, unsigned v, uint32_t rea
 		return false;
 	if (reason & SEG_BELL_WOKE)
 		return someone_comes(s, c, p);
-	if (!s->crowded || !(reason & (SEG_BELL_ORDER | SEG_BELL_EXIT | SEG_BELL_LEAVING)))
+	if (reason & SEG_BELL_EXIT)
+		return someone_leaves(s) || is_ahead(s, c, clock_of(s, c), p, &p->patience[v]);
+	if (!s->crowded || !(reason & (SEG_BELL_ORDER | SEG_BELL_LEAVING)))
 		return false;
 	ns = clock_of(s, c);
 	return is_ahead(s, c, ns, p, &p->patience[v]) ||
-	       (session_vcpu(p, v)->arg == 1 && !(reason & SEG_BELL_EXIT) &&
-		others_run(s, p, c, ns));
+	       (session_vcpu(p, v)->arg == 1 && others_run(s, p, c, ns));
 }
 
 bool session_turns_early(struct session *s, struct proc *p, unsigned v, uint32_t reason)
@@ -640,15 +669,6 @@ static void free_turn(struct session *s, struct cpu_state *c, struct proc *p, un
 	p->since[v] = ++s->turns;
 	c->turn = NULL;
 	c->short_turns++;
-}
-
-static bool someone_waits(const struct session *s, const struct cpu_state *c)
-{
-	for (unsigned i = 0; s->waiting && i < s->nprocs; i++)
-		for (unsigned v = 0; v < threads_of(&s->procs[i]); v++)
-			if (s->procs[i].turn[v] == TURN_WAITS && s->procs[i].cpu[v] == c)
-				return true;
-	return false;
 }
 
 /* ---- those that were made ---- */

@@ -12,6 +12,7 @@ import time
 from tap import PATH, TMP, check, end
 
 QUIPU, GUESTS, TREE = os.environ["QUIPU"], os.environ["ENGINE_GUESTS"], os.environ["RISCV_DTS"]
+PROGRAMS = os.environ["QUIPU_GUEST_DIR"]
 ENV = {"PATH": PATH, "QUIPU_PLUGIN": os.environ["PLUGIN"], "HOME": "/nonexistent"}
 SLICE = 0.004  # seconds of model time
 
@@ -58,6 +59,9 @@ def same_sums():
     check("and the workers' counts are equal", len(workers) == 9 and len(set(sorted(workers)[-8:])) == 1, workers)
     whole = [int(row[0]) for row in stat("riscv", guest("team"), "8", "100000")[0] if row[1] == "instructions:u"]
     check("and their sum is what the program as a whole retired", whole == [sum(workers)], f"{whole} {workers}")
+    joined = [[row for row in stat("riscv", f"{PROGRAMS}/threads4.riscv64", "100000")[0] if row[2] == "exact"] for _ in range(10)]
+    check("4 threads, and one that joins them: the sum of all five is the same in 10 runs",
+          len(joined[0]) == 4 and all(r == joined[0] for r in joined), "\n".join(map(str, joined)))
 
 
 def recorded(tree, event, period, *command):
