@@ -89,8 +89,9 @@ static void kick(long me)
 		pthread_kill(thread[next], SIGUSR1);
 		for (int k = 0; k < 2; k++)
 			if (write(pipes[next][1], bytes, 1) != 1)
-				return;
+				abort();
 	}
+	pthread_barrier_wait(&barrier); /* nobody is signalled who was joined */
 }
 
 static void sleeps(long me)
