@@ -108,7 +108,7 @@ static int parse_options(struct options *o, int argc, char **argv)
 	*o = (struct options){.run.paranoid = -1, .machine = getpid()};
 	rc = options_parse(&set, o, &o->run, argc, argv, &o->argv);
 	if (!rc && !o->run.machine)
-		o->run.machine = host_machine_of(o->argv);
+		o->run.machine = host_machine_of(o->argv, o->engine);
 	if (!rc && o->engine && o->seccomp)
 		rc = cli_error(
 			     "--engine and --seccomp exclude each other: a client under the engine has the preload "

@@ -211,7 +211,7 @@ static bool is_given(char *const words[], size_t i)
 	return i > 1 || (i && strchr(words[i], '/'));
 }
 
-const char *host_machine_of(char *const argv[])
+const char *host_machine_of(char *const argv[], bool engine)
 {
 	const char *machine = NULL;
 	bool foreign = false;
@@ -223,7 +223,7 @@ const char *host_machine_of(char *const argv[])
 		if (!name || !cli_machine_shipped(name))
 			continue;
 		foreign = !is_host_set(&elf);
-		if (foreign || (!machine && is_given(argv, i)))
+		if (foreign || (!machine && (engine || is_given(argv, i))))
 			machine = name;
 	}
 	return machine ? machine : "riscv";

@@ -26,9 +26,9 @@ int host_chosen(const struct host_wish *, bool *host);
 /*
  * host_machine_of - the machine for a client @argv (perf), of whose programs its words are all that
  *	is known: that of the first of another instruction set than the host's, else that of one of
- * the host's that it is given, else riscv.
+ * the host's that it is given, else riscv. @engine: the client is such a program itself.
  */
-const char *host_machine_of(char *const argv[]);
+const char *host_machine_of(char *const argv[], bool engine);
 /* host_start - host_init with its messages. 0 or an exit status. */
 int host_start(struct host *, const struct run_options *);
 /* host_events - host_parse with its messages. 0 or an exit status. */

@@ -10,7 +10,6 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -22,6 +21,7 @@
 #include <unistd.h>
 
 #include "client/protocol.h"
+#include "engine/session.h"
 
 #define CLIENTS	  64
 #define CELLS	  16u
@@ -265,17 +265,11 @@ static int listen_at(struct rtas_door *d, long pid)
 
 int rtas_door_start(struct rtas_door *d)
 {
-	sigset_t all, old;
-	int err;
+	int err = d ? session_thread(&d->thread, door_thread, d) : 0;
 
-	if (!d)
-		return 0;
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &old);
-	err = pthread_create(&d->thread, NULL, door_thread, d);
-	pthread_sigmask(SIG_SETMASK, &old, NULL);
-	d->running = !err;
-	return -err;
+	if (d)
+		d->running = !err;
+	return err;
 }
 
 struct rtas_door *rtas_door_open(const struct quipu_machine *machine, long pid, int *error)

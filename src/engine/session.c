@@ -69,14 +69,14 @@ static int watch_open(struct session *s)
 	return epoll_ctl(s->watch_fd, EPOLL_CTL_ADD, s->stop_fd[0], &ev) ? -errno : 0;
 }
 
-int session_thread(pthread_t *thread, void *(*fn)(void *), struct session *s)
+int session_thread(pthread_t *thread, void *(*fn)(void *), void *arg)
 {
 	sigset_t all, old;
 	int err;
 
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &old);
-	err = pthread_create(thread, NULL, fn, s);
+	err = pthread_create(thread, NULL, fn, arg);
 	pthread_sigmask(SIG_SETMASK, &old, NULL);
 	return -err;
 }

@@ -7,6 +7,7 @@
 #ifndef QUIPU_ENGINE_SESSION_H
 #define QUIPU_ENGINE_SESSION_H
 
+#include <pthread.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <sys/types.h>
@@ -97,6 +98,8 @@ struct session_facts {
 				      ran on had */
 };
 void session_facts(const struct session *, struct session_facts *);
+/* session_thread - a thread of the machine's own, which hears no signals. 0 or -errno. */
+int session_thread(pthread_t *, void *(*fn)(void *), void *arg);
 void session_free(struct session *);
 
 /*

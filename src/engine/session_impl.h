@@ -181,8 +181,6 @@ int session_begin_task(struct session *);
 /* Wake the machine when @pid ends. A pidfd, or -errno. */
 int session_watch(struct session *, pid_t pid);
 int session_watch_begin(struct session *);
-/* A thread of the machine's own, which hears no signals. */
-int session_thread(pthread_t *, void *(*fn)(void *), struct session *);
 void session_futex_wake(uint32_t *word);
 void session_ring_machine(struct seg_header *);
 

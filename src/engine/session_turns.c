@@ -200,12 +200,50 @@ static bool has_born(const struct session *s, const struct proc *p, unsigned v)
 	return p->made[v];
 }
 
+/* Something that may be said of a thread, and of a CPU and a process that ask. */
+typedef bool thread_test(struct proc *p, unsigned v, const struct cpu_state *c,
+			 const struct proc *who);
+
+/* The first thread that @is; *@p NULL: none. */
+static bool find(const struct session *s, thread_test *is, const struct cpu_state *c,
+		 const struct proc *who, struct proc **p, unsigned *vcpu)
+{
+	for (unsigned i = 0; i < s->nprocs; i++)
+		for (unsigned v = 0; v < threads_of(&s->procs[i]); v++)
+			if (is(&s->procs[i], v, c, who)) {
+				*p = &s->procs[i];
+				*vcpu = v;
+				return true;
+			}
+	*p = NULL;
+	return false;
+}
+
+static bool any(const struct session *s, thread_test *is, const struct cpu_state *c,
+		const struct proc *who)
+{
+	struct proc *p;
+	unsigned v;
+
+	return find(s, is, c, who, &p, &v);
+}
+
+static bool is_away(struct proc *p, unsigned v, const struct cpu_state *c, const struct proc *who)
+{
+	(void)who;
+	return p->turn[v] == TURN_AWAY && p->cpu[v] == c;
+}
+
+static bool is_next(struct proc *p, unsigned v, const struct cpu_state *c, const struct proc *who)
+{
+	(void)who;
+	return p->turn[v] == TURN_WAITS && p->cpu[v] == c;
+}
+
 static enum seg_sharing sharing(const struct session *s, const struct cpu_state *c)
 {
-	for (unsigned i = 0; c->threads > 1 && i < s->nprocs; i++)
-		for (unsigned v = 0; v < threads_of(&s->procs[i]); v++)
-			if (s->procs[i].turn[v] == TURN_AWAY && s->procs[i].cpu[v] == c)
-				return SEG_WITH_SLEEPER;
+	if (c->threads > 1 && any(s, is_away, c, NULL))
+		return SEG_WITH_SLEEPER;
 	return c->threads > 1 || s->crowded ? SEG_SHARES : SEG_ALONE;
 }
 
@@ -310,39 +348,60 @@ static bool was_woken(struct proc *p, unsigned v, const struct cpu_state *c,
 	return state != 'S' || rings(p, v);
 }
 
-static bool is_awaited(struct proc *p, unsigned v, const struct cpu_state *c,
-		       const struct proc *next)
+/* And nobody has given it up. */
+static bool still_may_wake(struct proc *p, unsigned v, const struct cpu_state *c,
+			   const struct proc *who)
 {
-	return v < threads_of(p) && !p->given_up[v] &&
-	       (may_wake(p, v, c) || was_woken(p, v, c, next));
+	(void)who;
+	return !p->given_up[v] && may_wake(p, v, c);
+}
+
+static bool comes(struct proc *p, unsigned v, const struct cpu_state *c, const struct proc *who)
+{
+	return !p->given_up[v] && was_woken(p, v, c, who);
+}
+
+static bool someone_is_leaving(const struct session *s)
+{
+	for (unsigned i = 0; i < s->nprocs; i++) {
+		const struct proc *p = &s->procs[i];
+
+		if (p->base && !p->dead && p->leaving && !p->given_up[0])
+			return true;
+	}
+	return false;
 }
 
 /*
  * The choice of the next one must not depend on how fast the host is. Nobody of @c runs; so once
- * those that may wake others have done so, and those that are awake have rung, all is known.
- * Whoever was not as far last time is looked at first: most likely it is not yet.
+ * those that may wake others have done so (a process by its end), and those that are awake have
+ * rung, all is known. Whoever was not as far last time is looked at first: most likely it is not
+ * yet.
  */
 static bool unsettled(struct session *s, struct cpu_state *c, const struct proc *next)
 {
-	if (c->awaited && is_awaited(c->awaited, c->awaited_vcpu, c, next))
+	struct proc *p = c->awaited;
+	unsigned v = c->awaited_vcpu;
+
+	if (p && v < threads_of(p) && (still_may_wake(p, v, c, next) || comes(p, v, c, next)))
 		return true;
 	c->awaited = NULL;
-	for (unsigned woken = 0; woken < 2; woken++)
-		for (unsigned i = 0; i < s->nprocs; i++) {
+	return someone_is_leaving(s) ||
+	       find(s, still_may_wake, c, next, &c->awaited, &c->awaited_vcpu) ||
+	       find(s, comes, c, next, &c->awaited, &c->awaited_vcpu);
+}
+
+/* What was waited for on @c does not come: the figures are not said to be exact. */
+static void give_up(struct session *s, const struct cpu_state *c)
+{
+	for (unsigned i = 0; i < s->nprocs; i++)
+		for (unsigned v = 0; v < threads_of(&s->procs[i]); v++) {
 			struct proc *p = &s->procs[i];
 
-			if (p->base && !p->dead && p->leaving && !p->given_up[0])
-				return true; /* its end may wake another process */
-			for (unsigned v = 0; v < threads_of(p); v++) {
-				if (p->given_up[v] ||
-				    !(woken ? was_woken(p, v, c, next) : may_wake(p, v, c)))
-					continue;
-				c->awaited = p;
-				c->awaited_vcpu = v;
-				return true;
-			}
+			if (p->leaving || may_wake(p, v, c) || was_woken(p, v, c, p))
+				p->given_up[v] = true;
 		}
-	return false;
+	s->facts.bells_lost++;
 }
 
 /* ---- the clocks of CPUs ---- */
@@ -410,36 +469,26 @@ static uint64_t clock_of(const struct session *s, const struct cpu_state *c)
 
 static bool someone_waits(const struct session *s, const struct cpu_state *c)
 {
-	for (unsigned i = 0; s->waiting && i < s->nprocs; i++)
-		for (unsigned v = 0; v < threads_of(&s->procs[i]); v++)
-			if (s->procs[i].turn[v] == TURN_WAITS && s->procs[i].cpu[v] == c)
-				return true;
-	return false;
+	return s->waiting && any(s, is_next, c, NULL);
 }
 
-/* Its clock will go on by itself. Where somebody stopped its thread, so is @who of that process. */
+/*
+ * Its clock will go on by itself. A thread that sleeps in a call is parked where another waits, and
+ * that has work; one that sleeps otherwise waits for a lock of QEMU's. Where somebody stopped its
+ * thread, so is @who of that process.
+ */
 static bool has_work(struct session *s, const struct cpu_state *c, const struct proc *who)
 {
 	struct proc *p = c->turn;
 	unsigned v = c->turn_vcpu;
-	char state;
 
-	if (p && rings(p, v))
+	if (!p)
+		return someone_waits(s, c) || any(s, was_woken, c, who);
+	if (rings(p, v))
 		return true;
-	state = p ? session_thread_state(p, v) : 0;
-	if (p && session_host_stopped(state))
-		return p == who;
-	/* One that sleeps otherwise than in a call of its own waits for a lock of QEMU's; one that
-	 * sleeps in a call is parked where another waits, and that has work. */
-	if (p)
-		return !session_sleeps_in_call(p, v) || rings(p, v) || someone_waits(s, c);
-	for (unsigned i = 0; i < s->nprocs; i++)
-		for (v = 0; v < threads_of(&s->procs[i]); v++) {
-			p = &s->procs[i];
-			if (p->cpu[v] == c && (p->turn[v] == TURN_WAITS || was_woken(p, v, c, who)))
-				return true;
-		}
-	return false;
+	if (session_sleeps_in_call(p, v))
+		return rings(p, v) || someone_waits(s, c);
+	return !session_host_stopped(session_thread_state(p, v)) || p == who;
 }
 
 /* Is @c, at @ns by its clock, before another that has work? */
@@ -485,24 +534,12 @@ static bool others_run(struct session *s, struct proc *p, const struct cpu_state
 	return false;
 }
 
-/* One of @c that slept was woken, and has not rung yet, or is not heard. */
-static bool someone_comes(struct session *s, const struct cpu_state *c, const struct proc *who)
-{
-	for (unsigned i = 0; i < s->nprocs; i++)
-		for (unsigned v = 0; v < threads_of(&s->procs[i]); v++)
-			if (!s->procs[i].given_up[v] && was_woken(&s->procs[i], v, c, who))
-				return true;
-	return false;
-}
-
 /* A thread that has ended may wake others yet. */
-static bool someone_leaves(struct session *s)
+static bool leaves(struct proc *p, unsigned v, const struct cpu_state *c, const struct proc *who)
 {
-	for (unsigned i = 0; i < s->nprocs; i++)
-		for (unsigned v = 0; v < threads_of(&s->procs[i]); v++)
-			if (!s->procs[i].given_up[v] && still_there(&s->procs[i], v))
-				return true;
-	return false;
+	(void)c;
+	(void)who;
+	return !p->given_up[v] && still_there(p, v);
 }
 
 static bool is_early(struct session *s, struct proc *p, unsigned v, uint32_t reason)
@@ -513,9 +550,9 @@ static bool is_early(struct session *s, struct proc *p, unsigned v, uint32_t rea
 	if (!c || !has_turn(c, p, v))
 		return false;
 	if (reason & SEG_BELL_WOKE)
-		return someone_comes(s, c, p);
+		return any(s, comes, c, p);
 	if (reason & SEG_BELL_EXIT)
-		return someone_leaves(s) || is_ahead(s, c, clock_of(s, c), p, &p->patience[v]);
+		return any(s, leaves, c, p) || is_ahead(s, c, clock_of(s, c), p, &p->patience[v]);
 	if (!s->crowded || !(reason & (SEG_BELL_ORDER | SEG_BELL_LEAVING)))
 		return false;
 	ns = clock_of(s, c);
@@ -531,7 +568,7 @@ bool session_turns_early(struct session *s, struct proc *p, unsigned v, uint32_t
 		let_wait(s, p, v, TURN_EARLY);
 		be_patient(&p->patience[v]);
 	} else if (early && impatient(&p->patience[v])) {
-		s->facts.bells_lost++;
+		give_up(s, p->cpu[v]);
 		early = false;
 	}
 	if (!early && p->turn[v] == TURN_EARLY)
@@ -540,19 +577,6 @@ bool session_turns_early(struct session *s, struct proc *p, unsigned v, uint32_t
 }
 
 /* ---- who is next ---- */
-
-/* What was waited for on @c does not come: the figures are not said to be exact. */
-static void give_up(struct session *s, const struct cpu_state *c)
-{
-	for (unsigned i = 0; i < s->nprocs; i++)
-		for (unsigned v = 0; v < threads_of(&s->procs[i]); v++) {
-			struct proc *p = &s->procs[i];
-
-			if (p->leaving || may_wake(p, v, c) || was_woken(p, v, c, p))
-				p->given_up[v] = true;
-		}
-	s->facts.bells_lost++;
-}
 
 /* QEMU wants to stop all threads of @p, and some wait here: they end the block that they stand in.
  */

@@ -53,6 +53,8 @@ def without_machine(work):
         err = work.quipu("exec", "--", "perf", "stat", "-x,", "-e", "instructions:u", *program, status=0).err
         counted = next(int(line.split(",")[0]) for line in err.splitlines() if ",instructions" in line)
         equal(counted, work.count("instructions:u", *program, options=["-m", "riscv" if program[1:] else "x86"]), program[0])
+    told = work.quipu("exec", "--engine", "--", "/bin/true", status=0)
+    holds("instruction set" not in told.err, told)
     for more, name in ([], "riscv64"), (["/bin/true"], "x86_64"), (["/bin/true", guest("recurse")], "riscv64"):
         told = work.quipu("exec", "--", "sh", "-c", "uname -m", *more, status=0).out
         equal(told.strip(), name, f"with the words {more}")
